@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { expect, test } from '../lib/lab/page-test.ts'
+import { seriousProblems } from './axe.ts'
 import { bootTimeoutMs, newestBoot, openReadyBoot } from './boot-rows.ts'
 
 const phases = [
@@ -25,6 +27,42 @@ test('a boot’s waterfall shows each phase with its time, as a picture and as a
     await expect(row.getByRole('cell').first()).toHaveText(duration)
   }
   await expect(page.getByText(/^Not measured: .*Loader disk reads/)).toBeVisible()
+})
+
+test('where the time went: a sentence, the critical path with its evidence, and shares that add up', async ({ page }) => {
+  await openReadyBoot(page)
+  const panel = page.getByRole('region', { name: 'Where the time went', exact: true })
+  await expect(panel.getByText(/^Ready in \d[\d.]*\s(ms|s)/)).toBeVisible()
+  const path = panel.getByRole('toolbar', { name: /^Critical path of/ })
+  const first = path.getByRole('button').first()
+  await first.focus()
+  await expect(panel.getByText(/^0\sµs to/)).toBeVisible()
+  await page.keyboard.press('ArrowRight')
+  await expect(path.getByRole('button').nth(1)).toBeFocused()
+  await expect(path.getByRole('button').nth(1)).toHaveAccessibleName(/: \d.*, (observed|reported|inferred)\. .+/)
+  const more = panel.getByRole('button', { name: /^Show \d+ smaller owners?$/ })
+  if (await more.isVisible()) await more.click()
+  const shares = await panel
+    .getByRole('table', { name: 'Owners of the boot’s time' })
+    .getByRole('row')
+    .getByRole('cell')
+    .filter({ hasText: /^\d+\.\d\s%$/ })
+    .allTextContents()
+  expect(shares.reduce((sum, share) => sum + Math.round(10 * Number.parseFloat(share)), 0)).toBe(1000)
+  await expect(page.getByText(/usual range/).first()).toBeVisible()
+  expect(await seriousProblems(page)).toEqual([])
+})
+
+test('a boot is downloaded for programs, spreadsheets, collectors and Perfetto', async ({ page }) => {
+  await openReadyBoot(page)
+  const contents = { JSON: /"segments"/, CSV: /"critical path"/, OpenTelemetry: /"resourceSpans"/, Perfetto: /"traceEvents"/ }
+  for (const [name, content] of Object.entries(contents)) {
+    const downloading = page.waitForEvent('download')
+    await page.getByRole('link', { name, exact: true }).click()
+    const file = await downloading
+    expect(file.suggestedFilename()).toMatch(/^boot-.*Z\.(otlp\.|perfetto\.)?(json|csv)$/)
+    expect(readFileSync(await file.path(), 'utf8')).toMatch(content)
+  }
 })
 
 test('bytes, packets, reads and the source of each value are shown', async ({ page }) => {

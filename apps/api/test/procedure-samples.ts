@@ -162,6 +162,7 @@ export const samples: Record<string, Sample> = {
   },
   'boot.list': {},
   'boot.get': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
+  'boot.usual': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.newestChange': {},

@@ -1,5 +1,6 @@
 import type { ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { bootFileName } from './boot-file-name.ts'
 import { listPackets } from './pcap/list-packets.ts'
 import { findBoot } from './read-boots.ts'
 import type { BootCapture } from './schema.ts'
@@ -35,15 +36,5 @@ export async function readCaptureFile(
     select: { pcap: true },
   })
   if (!boot || !capture) throw new AppError('not_found', { public: 'No packet capture of this boot is stored.' })
-  const machine = fileNamePart(boot.device?.name ?? '') || fileNamePart(boot.mac)
-  const at = boot.startedAt.toISOString().slice(0, 19).replaceAll(':', '')
-  return { name: `boot-${machine}-${at}Z.pcap`, pcap: capture.pcap }
-}
-
-/** Returns only characters that every file system accepts. */
-function fileNamePart(text: string): string {
-  return text
-    .replace(/[^A-Za-z0-9._-]+/g, '-')
-    .replace(/^[-.]+|[-.]+$/g, '')
-    .slice(0, 64)
+  return { name: bootFileName(boot, 'pcap'), pcap: capture.pcap }
 }

@@ -4,6 +4,7 @@ import { getBoot } from './get-boot.ts'
 import { getBootCapture } from './get-boot-capture.ts'
 import { getBootConsole } from './get-boot-console.ts'
 import { getNewestChange } from './get-newest-change.ts'
+import { getUsual } from './get-usual.ts'
 import { listBoots } from './list-boots.ts'
 import {
   bootCapture,
@@ -17,6 +18,7 @@ import {
   bootPage,
   newestChangeView,
 } from './schema.ts'
+import { bootUsual } from './usual-times.ts'
 import { watchBoots } from './watch-boots.ts'
 
 export const bootRouter = router({
@@ -38,6 +40,19 @@ export const bootRouter = router({
     .input(bootGetInput)
     .output(bootDetail)
     .query(({ ctx, input }) => getBoot(ctx, { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays })),
+  usual: procedure
+    .meta({
+      permission: 'boot.read',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: {
+        method: 'GET',
+        path: '/boots/{bootId}/usual',
+        summary: 'How long earlier boots of the device and of its version took',
+      },
+    })
+    .input(bootGetInput)
+    .output(bootUsual)
+    .query(({ ctx, input }) => getUsual(ctx, input.bootId)),
   console: procedure
     // A console shows what a system prints for those who run it.
     .meta({

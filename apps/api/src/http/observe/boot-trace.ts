@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { outcomeOfReport } from '../../rules/boot-outcome.ts'
+import { bootSpanId, bootTraceId } from '../../rules/boot-span-ids.ts'
 import type { EndedBoot } from '../../rules/telemetry.ts'
 
 /** A span as traces know it, before anything of OpenTelemetry. */
@@ -18,12 +18,11 @@ export interface PlainSpan {
 }
 
 /**
- * A boot as a trace: the boot, and below it each phase whose start and end the edge observed. Ids are derived from the
- * boot's, so that a boot reported twice is the same trace with the same spans. Outcomes and causes are our own words;
- * it contains no text of a device.
+ * A boot as a trace: the boot, and below it each phase whose start and end the edge observed. Outcomes and
+ * causes are our own words; it contains no text of a device.
  */
 export function bootTrace({ boot, startedAt, organizationId, siteId, edgeId }: EndedBoot): PlainSpan[] {
-  const traceId = boot.id.replaceAll('-', '')
+  const traceId = bootTraceId(boot.id)
   const beginUs = startedAt.getTime() * 1000
   const { outcome } = boot
   const failedPhase = outcome && 'phase' in outcome ? outcome.phase : null
@@ -34,12 +33,12 @@ export function bootTrace({ boot, startedAt, organizationId, siteId, edgeId }: E
     'bootfarm.edge.id': edgeId,
     'bootfarm.boot.id': boot.id,
   }
-  const root = spanIdOf(boot.id, 'boot')
+  const root = bootSpanId(boot.id, 'boot')
   const phases = boot.phases.map(
     ({ name, startUs, durationUs = 0, source, bytesOut, bytesIn, retries, reads }): PlainSpan => ({
       name,
       traceId,
-      spanId: spanIdOf(boot.id, name),
+      spanId: bootSpanId(boot.id, name),
       parentSpanId: root,
       startUs: beginUs + startUs,
       endUs: beginUs + startUs + durationUs,
@@ -76,9 +75,4 @@ export function bootTrace({ boot, startedAt, organizationId, siteId, edgeId }: E
     },
     ...phases,
   ]
-}
-
-/** 64 bits, as W3C Trace Context has them. */
-function spanIdOf(bootId: string, name: string): string {
-  return createHash('sha256').update(`${bootId}:${name}`).digest('hex').slice(0, 16)
 }

@@ -21,10 +21,15 @@ import { BootVerdict } from './boot-verdict'
 import { CapturePanel, LastPackets } from './capture-panel'
 import { offerKinds, offersSentence } from './offers'
 import { BootDuration, OriginTags, OutcomeTag } from './outcome-tag'
+import { CriticalPath } from './path/critical-path'
+import { baselineOf } from './path/usual'
 import { PhaseTable, StepTable } from './phase-table'
 import { ReadSizeHistogram, ReadTimesTable, readSizeRows } from './read-times-table'
 import { routerWaitOf } from './router-wait'
 import { BootWaterfall } from './waterfall/boot-waterfall'
+
+/** Earlier boots do not change while one is looked at. */
+const earlierBoots = { staleTime: Number.POSITIVE_INFINITY }
 
 /** Live updates write each change of the open boot into this query: the page requests nothing after its first load. */
 export function BootPage({ bootId }: { bootId: string }) {
@@ -36,6 +41,7 @@ export function BootPage({ bootId }: { bootId: string }) {
 }
 
 function Boot({ boot }: { boot: BootDetail }) {
+  const { data: usual } = useQuery(useTRPC().boot.usual.queryOptions({ bootId: boot.id }, earlierBoots))
   const name = boot.deviceName ?? boot.mac
   const readSizes = readSizeRows(boot.phases)
   return (
@@ -57,9 +63,10 @@ function Boot({ boot }: { boot: BootDetail }) {
       {boot.waitsFor && <WaitNotice wait={boot.waitsFor} />}
       {boot.detailGone && <DetailGone keptDays={boot.detailGone.keptDays} />}
       {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
+      <CriticalPath key={boot.id} boot={boot} baseline={baselineOf(usual)} />
+      <BootWaterfall key={`timeline of ${boot.id}`} boot={boot} usual={usual} />
       <LastPackets packets={boot.lastPackets} />
       <OffersPanel boot={boot} />
-      <BootWaterfall key={boot.id} boot={boot} />
       {boot.readTimes && (
         <Panel title="Disk read latency" flush>
           <ReadTimesTable readTimes={boot.readTimes} running={boot.outcome === null} />

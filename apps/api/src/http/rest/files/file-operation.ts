@@ -8,6 +8,7 @@ import type { MemberPolicy } from '../../trpc/policy.ts'
 export interface FileContext extends PlatformContext {
   actor: Actor
   takeTurn: TrpcContext['takeTurn']
+  bootRetention: TrpcContext['bootRetention']
 }
 
 /** A file of any length: it is read while it is sent. */

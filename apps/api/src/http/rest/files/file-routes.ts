@@ -9,13 +9,14 @@ import { inputOf, invalid } from '../read-input.ts'
 import { auditExport } from './audit-export.ts'
 import { bootCapture } from './boot-capture.ts'
 import { bootExport } from './boot-export.ts'
+import { bootFile } from './boot-file.ts'
 import { deviceExport } from './device-export.ts'
 import type { FileOperation } from './file-operation.ts'
 
 /** A file operation with what serving and describing it takes. */
 export interface DescribedFile extends FileOperation, OperationInput {}
 
-export const fileOperations: DescribedFile[] = [auditExport, bootCapture, bootExport, deviceExport].map(
+export const fileOperations: DescribedFile[] = [auditExport, bootCapture, bootExport, bootFile, deviceExport].map(
   (operation) => ({
     ...operation,
     ...inputParts(operation.id, { method: 'GET', path: operation.path }, operation.input),

@@ -7,21 +7,29 @@ import { classNames } from '../../../lib/class-names'
 import { useNow } from '../../../lib/use-now'
 import type { BootDetail } from '../boot-types'
 import { ConsolePanel, useConsole } from '../console-panel'
+import { type BootUsual, baselineOf, usualSentence } from '../path/usual'
 import { unknownSteps } from './guest-steps'
 import { type Span, Waterfall } from './waterfall'
 import { absentPhases, elapsedOf } from './waterfall-layout'
 
 const growMs = 100
 
+interface BootWaterfallProps {
+  boot: BootDetail
+  /** Drawn behind the phases; undefined while it is read. */
+  usual: BootUsual | undefined
+}
+
 /** The waterfall, and beside it what the machine wrote to its serial console where that is kept. */
-export function BootWaterfall({ boot }: { boot: BootDetail }) {
+export function BootWaterfall({ boot, usual }: BootWaterfallProps) {
   const running = boot.outcome === null
   const lines = useConsole(boot.id, running)
   const [marked, setMarked] = useState<Span | null>(null)
   return (
     <div className={classNames('grid grid-cols-1 items-start gap-5', lines && 'xl:grid-cols-[minmax(0,1fr)_380px]')}>
       <Panel title="Timeline" aside={<Legend boot={boot} />}>
-        <LiveWaterfall boot={boot} onMark={lines ? setMarked : undefined} />
+        <LiveWaterfall boot={boot} usual={usual} onMark={lines ? setMarked : undefined} />
+        {usual && <p className="mt-3 text-ink-soft text-xs">{usualSentence(boot.phases, usual)}</p>}
         <NotKnown boot={boot} />
       </Panel>
       {lines && <ConsolePanel console={lines} running={running} marked={marked} className="xl:sticky xl:top-16" />}
@@ -29,27 +37,27 @@ export function BootWaterfall({ boot }: { boot: BootDetail }) {
   )
 }
 
-interface LiveWaterfallProps {
-  boot: BootDetail
+interface LiveWaterfallProps extends BootWaterfallProps {
   onMark: ((span: Span | null) => void) | undefined
 }
 
-function LiveWaterfall({ boot, onMark }: LiveWaterfallProps) {
-  if (boot.outcome === null) return <GrowingWaterfall boot={boot} onMark={onMark} />
-  return <PlacedWaterfall boot={boot} onMark={onMark} elapsedUs={boot.totalUs} />
+function LiveWaterfall(props: LiveWaterfallProps) {
+  if (props.boot.outcome === null) return <GrowingWaterfall {...props} />
+  return <PlacedWaterfall {...props} elapsedUs={props.boot.totalUs} />
 }
 
-function GrowingWaterfall({ boot, onMark }: LiveWaterfallProps) {
-  return <PlacedWaterfall boot={boot} onMark={onMark} elapsedUs={elapsedOf(boot, useNow(growMs))} />
+function GrowingWaterfall(props: LiveWaterfallProps) {
+  return <PlacedWaterfall {...props} elapsedUs={elapsedOf(props.boot, useNow(growMs))} />
 }
 
-function PlacedWaterfall({ boot, onMark, elapsedUs }: LiveWaterfallProps & { elapsedUs: number }) {
+function PlacedWaterfall({ boot, usual, onMark, elapsedUs }: LiveWaterfallProps & { elapsedUs: number }) {
   return (
     <Waterfall
       phases={boot.phases}
       steps={boot.guest?.steps ?? []}
       running={boot.outcome === null}
       elapsedUs={elapsedUs}
+      usual={baselineOf(usual)?.times.phases}
       onMark={onMark}
     />
   )

@@ -29,6 +29,8 @@ interface WaterfallInput {
   /** The boot's elapsed time: its whole duration once it is over. */
   elapsedUs: number
   widthPx: number
+  /** How long a phase usually takes: one in ten boots less than `p10Us`, one in ten more than `p90Us`. */
+  usual?: readonly { name: BootPhase; p10Us: number; p90Us: number }[]
 }
 
 export interface WaterfallBar {
@@ -40,6 +42,8 @@ export interface WaterfallBar {
   x: number
   width: number
   gaps: { x: number; width: number; atUs: number; durationUs: number }[]
+  /** Where the phase usually ends; null: nobody knows. */
+  usual: { x: number; width: number; p10Us: number; p90Us: number } | null
 }
 
 export interface StepBar extends WaterfallStep {
@@ -66,7 +70,7 @@ const firmwareUsMax = 600 * 1_000_000
 const afterBootShareMax = 0.5
 
 export function layOutWaterfall(input: WaterfallInput): WaterfallLayout {
-  const { phases, running, elapsedUs, widthPx, steps = [] } = input
+  const { phases, running, elapsedUs, widthPx, steps = [], usual = [] } = input
   const endOf = (phase: WaterfallPhase) =>
     phase.durationUs === null ? Math.max(phase.startUs, elapsedUs) : phase.startUs + phase.durationUs
   const totalUs = Math.max(1, elapsedUs, ...phases.map(endOf))
@@ -76,6 +80,10 @@ export function layOutWaterfall(input: WaterfallInput): WaterfallLayout {
     const width = Math.max(barWidthMin, scale(toUs) - scale(fromUs))
     // A narrow bar at the very end stays inside.
     return { x: Math.min(scale(fromUs), widthPx - width), width }
+  }
+  const usualOf = ({ name, startUs }: WaterfallPhase) => {
+    const range = usual.find((other) => other.name === name)
+    return range ? { ...range, ...span(startUs + range.p10Us, startUs + range.p90Us) } : null
   }
   const bars = inOrder(phases).map((phase) => {
     const endUs = endOf(phase)
@@ -88,6 +96,7 @@ export function layOutWaterfall(input: WaterfallInput): WaterfallLayout {
       gaps: phase.gaps
         .filter(({ atUs }) => atUs < endUs)
         .map((gap) => ({ ...gap, ...span(gap.atUs, Math.min(gap.atUs + gap.durationUs, endUs)) })),
+      usual: usualOf(phase),
     }
   })
   const tickCount = Math.max(2, Math.floor(widthPx / pixelsPerTick))

@@ -32,19 +32,21 @@ interface WaterfallProps {
   steps?: readonly WaterfallStep[]
   running: boolean
   elapsedUs: number
+  /** How long each phase usually takes, drawn behind it. */
+  usual?: Parameters<typeof layOutWaterfall>[0]['usual'] | undefined
   /** Called with the time of the phase that the pointer or the focus is on, and null when it leaves. */
   onMark?: ((span: Span | null) => void) | undefined
 }
 
 /** The boot's phases on one axis of time. A picture: the tables below it have the same in numbers. */
-export function Waterfall({ phases, steps = [], running, elapsedUs, onMark }: WaterfallProps) {
+export function Waterfall({ phases, steps = [], running, elapsedUs, usual = [], onMark }: WaterfallProps) {
   const [frame, frameWidth] = useElementWidth<HTMLDivElement>(widthBeforeMeasure)
   const [pointerX, setPointerX] = useState<number | null>(null)
   const hatchId = useId()
   const narrow = frameWidth < narrowBelow
   const gutter = gutterOf(frameWidth)
   const widthPx = Math.max(1, frameWidth - gutter)
-  const layout = layOutWaterfall({ phases, steps, running, elapsedUs, widthPx })
+  const layout = layOutWaterfall({ phases, steps, running, elapsedUs, widthPx, usual })
   const { bars, axis } = layout
   const stepsTop = axisHeight + bars.length * rowHeight
   const height = stepsTop + stepRowsHeight(layout.steps, narrow)
@@ -212,6 +214,7 @@ function ReadingLine({ x, us, height, widthPx }: { x: number; us: number; height
 
 const rowHeight = 32
 const barHeight = 16
+const ghostHeight = 24
 const labelWidth = 68
 
 /** A phase's bar with its silences and its length. */
@@ -222,6 +225,7 @@ function Bar({ bar, hatchId, widthPx }: { bar: WaterfallBar; hatchId: string; wi
   return (
     <g>
       <title>{`${bootPhaseText(bar.name).title}: ${bootPhaseText(bar.name).begins} → ${bootPhaseText(bar.name).ends}`}</title>
+      {bar.usual && <GhostBar usual={bar.usual} />}
       <rect x={bar.x} y={y} width={bar.width} height={barHeight} rx={rounding} fill={phaseColour(bar.name)} />
       {bar.name === 'breather' && (
         <rect x={bar.x} y={y} width={bar.width} height={barHeight} rx={rounding} fill={`url(#${hatchId})`} />
@@ -244,6 +248,26 @@ function Bar({ bar, hatchId, widthPx }: { bar: WaterfallBar; hatchId: string; wi
         />
       )}
       <BarLabel bar={bar} widthPx={widthPx} />
+    </g>
+  )
+}
+
+/** From where the phase ends in one of ten boots to where it has ended in nine of ten. */
+function GhostBar({ usual }: { usual: NonNullable<WaterfallBar['usual']> }) {
+  return (
+    <g>
+      <title>{`Usually ${formatDuration(usual.p10Us)} to ${formatDuration(usual.p90Us)}`}</title>
+      <rect
+        x={usual.x}
+        y={(rowHeight - ghostHeight) / 2}
+        width={usual.width}
+        height={ghostHeight}
+        rx={Math.min(3, usual.width / 2)}
+        fill="var(--ink-faint)"
+        fillOpacity={0.22}
+        stroke="var(--ink-faint)"
+        strokeOpacity={0.5}
+      />
     </g>
   )
 }

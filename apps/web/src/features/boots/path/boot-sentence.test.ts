@@ -1,0 +1,66 @@
+import { tracePath } from '@bootfarm/proto/boot-path'
+import { expect, test } from 'vitest'
+import { bootSentence, slowestPhase } from './boot-sentence.ts'
+import type { Baseline } from './usual.ts'
+
+const second = 1_000_000
+const counts = { retries: 0, missingFragments: 0, reads: 0, bytesOut: 0, gaps: [] }
+const boot = {
+  outcome: 'ready' as const,
+  totalUs: 38.5 * second,
+  phases: [
+    { name: 'dhcp' as const, startUs: 0, durationUs: 0.5 * second, source: 'observed' as const, ...counts },
+    { name: 'breather' as const, startUs: 0.5 * second, durationUs: 18 * second, source: 'inferred' as const, ...counts },
+    { name: 'stage2' as const, startUs: 18.5 * second, durationUs: 20 * second, source: 'observed' as const, ...counts },
+  ],
+  guest: null,
+  offers: [],
+  routerWait: null,
+  handOver: null,
+  menuEntry: null,
+  readTimes: null,
+}
+const path = tracePath(boot)
+
+const spread = (us: number) => ({ p10Us: 0.9 * us, p50Us: us, p90Us: 1.1 * us })
+const baseline = (totalUs: number, breatherUs: number): Baseline => ({
+  of: 'device',
+  times: {
+    bootCount: 20,
+    total: spread(totalUs),
+    phases: [Object.assign(spread(breatherUs), { name: 'breather' as const })],
+  },
+})
+const told = (...input: Parameters<typeof bootSentence>) => {
+  const found = bootSentence(...input)
+  return found && { sentence: found.sentence.replaceAll('\u00a0', ' '), help: found.help }
+}
+
+test('a slow boot is compared with the median, and names the phase that took longer than usual', () => {
+  expect(told(boot, path, baseline(8 * second, 3 * second))).toEqual({
+    sentence: 'Ready in 38.5 s, 4.8 times this device’s median of 8.00 s; Kernel start took 18.0 s, 15.0 s longer than usual.',
+    help: expect.stringMatching(/^Kernel and initramfs start: Prepare the image/),
+  })
+})
+
+test('an ordinary boot names its largest part, and one without earlier boots says so', () => {
+  expect(told(boot, path, baseline(38 * second, 18 * second))).toEqual({
+    sentence:
+      'Ready in 38.5 s, close to this device’s median of 38.0 s; 20.0 s (51.9 %) belong to “OS start from the streamed disk”.',
+    help: expect.stringMatching(/^Prepare the image/),
+  })
+  expect(told(boot, path, null)?.sentence).toMatch(/^Ready in 38.5 s, with too few earlier boots to compare with; /)
+  expect(told(boot, path, baseline(60 * second, 18 * second))?.sentence).toMatch(/^Ready in 38.5 s, faster than /)
+})
+
+test('a boot that did not get ready is compared with none, and one without time says nothing', () => {
+  const failed = { ...boot, outcome: 'failed' as const }
+  expect(told(failed, path, baseline(8 * second, 18 * second))?.sentence).toMatch(/^Failed after 38.5 s; 20.0 s /)
+  expect(told({ ...boot, outcome: null }, path, null)?.sentence).toMatch(/^Booting for 38.5 s; /)
+  expect(bootSentence(boot, tracePath({ ...boot, totalUs: 0, phases: [] }), null)).toBe(null)
+})
+
+test('only a phase beyond its range is unusual', () => {
+  expect(slowestPhase(boot, baseline(8 * second, 17 * second))).toBe(null)
+  expect(slowestPhase(boot, baseline(8 * second, 16 * second))).toMatchObject({ name: 'breather', excessUs: 2 * second })
+})
