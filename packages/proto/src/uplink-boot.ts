@@ -45,6 +45,9 @@ export const bootOutcomeReport = z.discriminatedUnion('kind', [
 ])
 export type BootOutcomeReport = z.infer<typeof bootOutcomeReport>
 
+/** What a loader does one after the other: its own DHCP exchange, and its downloads. */
+export const loaderStepNames = ['dhcp', 'script', 'kernel', 'initrd', 'other'] as const
+
 /** The group of a device's own step; `unit` is one of systemd's slowest units. */
 export const guestStepGroups = ['firmware', 'kernel', 'initramfs', 'system', 'unit'] as const
 
@@ -280,6 +283,21 @@ export const bootReport = z.object({
       /** Router solicitations of the device that the edge heard in it; 0: it has inferred the wait from its length. */
       solicitations: count,
     })
+    .optional(),
+  /**
+   * Each from its first packet to its last byte, in µs since the start of the boot; absent: no loader was heard, there is
+   * no space, or the edge is older than this field.
+   */
+  loaderSteps: z
+    .array(
+      z.object({
+        name: z.enum(loaderStepNames),
+        startUs: count,
+        /** Absent while it lasts, and if its end was never observed. */
+        durationUs: count.optional(),
+      }),
+    )
+    .max(loaderStepNames.length)
     .optional(),
   /** Set and file name of the first boot program that the device got. */
   program: z.object({ set: bootProgramSetName, file: untrustedText }).optional(),

@@ -32,6 +32,7 @@ export interface BootFacts {
   /** Where it failed over last, and from where. */
   handOver?: (HandOverReport & { edgeId: string }) | undefined
   routerWait?: BootReport['routerWait']
+  loaderSteps?: BootReport['loaderSteps']
   program?: BootReport['program']
   readAhead?: BootReport['readAhead']
   readTimes?: BootReport['readTimes']
@@ -132,6 +133,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
     },
     handOver: options.handOver,
     routerWait: facts.routerWait ?? null,
+    loaderSteps: (facts.loaderSteps ?? []).map((step) => ({ ...step, durationUs: step.durationUs ?? null })),
     readAhead: facts.readAhead ?? null,
     readTimes: facts.readTimes ? readTimesViewOf(facts.readTimes) : null,
     offers: (facts.offers ?? []).map(offerView),

@@ -1,5 +1,5 @@
 import { bootCauses, bootPhases, listedOutcomes, valueSources } from '@bootfarm/proto/boot-phases'
-import { type GuestReport, guestStepGroups, powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
+import { type GuestReport, guestStepGroups, loaderStepNames, powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceKeyLabel } from '../rules/device/device-key.ts'
 import { deviceState } from '../rules/device/device-state.ts'
@@ -254,6 +254,17 @@ export const bootDetail = bootSummary
       })
       .nullable()
       .describe("The loader's wait for an IPv6 router; null: there was none, or the edge is too old to report it."),
+    loaderSteps: z
+      .array(
+        z.object({
+          name: z.enum(loaderStepNames),
+          startUs: count.describe('µs since the start of the boot.'),
+          durationUs: count.nullable().describe('Null while it lasts, and if its end was never observed.'),
+        }),
+      )
+      .describe(
+        "The loader's own DHCP exchange and its downloads, each from its first packet to its last byte; empty without a loader, and from older edges.",
+      ),
     readAhead: z
       .object({
         hadProfile: z.boolean().describe('There was a boot profile for the device when its stream opened.'),

@@ -187,6 +187,7 @@ test {
     _ = @import("boot/handle.zig");
     _ = @import("boot/packets.zig");
     _ = @import("boot/phase.zig");
+    _ = @import("boot/loader_steps.zig");
     _ = @import("boot/policy.zig");
     _ = @import("boot/read_ahead_tally.zig");
     _ = @import("boot/read_times.zig");

@@ -17,6 +17,8 @@ export const ranks = {
   between: 0,
   phase: 10,
   offers: 20,
+  loader: 20,
+  loaderStep: 25,
   gap: 30,
   pause: 40,
   handOver: 50,

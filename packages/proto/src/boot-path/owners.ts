@@ -79,6 +79,27 @@ const owners = {
     title: 'Boot program: before its first request',
     help: 'A boot program with fewer drivers starts faster: try the set with the native driver of this card.',
   },
+  loader_dhcp: {
+    kind: 'dhcp',
+    title: 'Boot program: its own DHCP exchange',
+    help: 'Enable fast link-up (portfast) on the switch port: boot programs restart the network card.',
+  },
+  loader_script: { kind: 'loader', title: 'Download of the boot script', help: null },
+  loader_kernel: {
+    kind: 'loader',
+    title: 'Download of the kernel',
+    help: 'Check the link speed of the device and of the edge: boot programs download at the speed of the network.',
+  },
+  loader_initrd: {
+    kind: 'loader',
+    title: 'Download of the initramfs',
+    help: 'Make the initramfs smaller (only this device’s drivers), or compress it with zstd.',
+  },
+  loader_stall: {
+    kind: 'loader',
+    title: 'Stalled download of the boot program',
+    help: 'Check the path between edge and device for packet loss.',
+  },
   loader: {
     kind: 'loader',
     title: 'Download of kernel and initramfs',

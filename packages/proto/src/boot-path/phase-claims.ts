@@ -1,5 +1,6 @@
 import { type BootPhase, bootPhases, bootPhaseText } from '../boot-phases.ts'
 import { at, type Claim, ranks, seconds } from './claim.ts'
+import { isInDownload, loaderClaims } from './loader-claims.ts'
 import { type OwnerName, ownerOf } from './owners.ts'
 import { gapsMax, offersMax, phasesMax, type TracedBoot, type TracedPhase } from './traced-boot.ts'
 
@@ -13,6 +14,7 @@ export function phaseClaims(boot: TracedBoot, totalUs: number): Claim[] {
     ...betweenClaim(phases[index - 1], phase, totalUs),
     claimOfPhase(boot, phase, totalUs),
     ...(phase.name === 'dhcp' ? offerClaims(boot, phase) : []),
+    ...(phase.name === 'loader' ? loaderClaims(boot, phase, endOf(phase) ?? totalUs) : []),
     ...phase.gaps.slice(0, gapsMax).map((gap) => claimOfGap(boot, phase, gap)),
   ])
 }
@@ -144,7 +146,7 @@ function claimOfGap(boot: TracedBoot, phase: TracedPhase, { atUs, durationUs }: 
   }
 }
 
-function ownerOfGap({ menuEntry }: TracedBoot, { name, startUs }: TracedPhase, atUs: number): OwnerName {
+function ownerOfGap(boot: TracedBoot, { name, startUs }: TracedPhase, atUs: number): OwnerName {
   switch (name) {
     case 'firmware':
       return 'power_on'
@@ -154,7 +156,8 @@ function ownerOfGap({ menuEntry }: TracedBoot, { name, startUs }: TracedPhase, a
       return 'nbp_pause'
     case 'loader':
       if (atUs <= startUs) return 'loader_start'
-      return menuEntry === null ? 'loader_pause' : 'boot_menu'
+      if (isInDownload(boot, atUs) && boot.menuEntry === null) return 'loader_stall'
+      return boot.menuEntry === null ? 'loader_pause' : 'boot_menu'
     case 'stage1':
       return 'stage1_pause'
     case 'breather':

@@ -16,8 +16,9 @@ function step(group: TracedStep['group'], name: string, [startMs, durationMs]: [
 }
 
 function boot(changes: Partial<TracedBoot>): TracedBoot {
-  const nothing = { guest: null, offers: [], routerWait: null, handOver: null, menuEntry: null, readTimes: null }
-  return Object.assign({ outcome: 'ready' as const, totalUs: 0, phases: [], ...nothing }, changes)
+  const nothing = { guest: null, routerWait: null, handOver: null, menuEntry: null, readTimes: null }
+  const none = { offers: [], loaderSteps: [] }
+  return Object.assign({ outcome: 'ready' as const, totalUs: 0, phases: [], ...nothing, ...none }, changes)
 }
 
 /** A prepared Debian on an emulated BIOS machine, whose iPXE found no IPv6 router. */
@@ -102,6 +103,42 @@ test('DHCP belongs to the server that offers an address late, and then to the fi
   ])
 })
 
+test('a loader’s phase is told by its DHCP exchange, its downloads, and what it does between them', () => {
+  const path = tracePath(
+    boot({
+      totalUs: 10_000 * ms,
+      phases: [
+        phase('nbp', 0, 1_000),
+        phase('loader', 1_000, 9_000, {
+          gaps: [
+            { atUs: 1_000 * ms, durationUs: 2_000 * ms },
+            { atUs: 6_000 * ms, durationUs: 1_000 * ms },
+          ],
+        }),
+      ],
+      loaderSteps: [
+        { name: 'dhcp', startUs: 3_000 * ms, durationUs: 200 * ms },
+        { name: 'script', startUs: 3_300 * ms, durationUs: 20 * ms },
+        { name: 'kernel', startUs: 3_400 * ms, durationUs: 4_600 * ms },
+        { name: 'initrd', startUs: 8_100 * ms, durationUs: 1_900 * ms },
+      ],
+    }),
+  )
+  expect(readable(path)).toEqual([
+    '0-1000 nbp observed',
+    '1000-3000 loader_start observed',
+    '3000-3200 loader_dhcp observed',
+    '3200-3300 loader_pause observed',
+    '3300-3320 loader_script observed',
+    '3320-3400 loader_pause observed',
+    '3400-6000 loader_kernel observed',
+    '6000-7000 loader_stall observed',
+    '7000-8000 loader_kernel observed',
+    '8000-8100 loader_pause observed',
+    '8100-10000 loader_initrd observed',
+  ])
+})
+
 test('without a report of the device the kernel’s start is inferred, and the silence of a fail-over is named', () => {
   const phases = [
     phase('dhcp', 0, 100),
@@ -173,6 +210,11 @@ function hostileBoot(random: (below: number) => number): TracedBoot {
       })),
     },
     offers: some(20, () => ({ atUs: time(), server: '10.0.0.9', ours: random(2) === 0, kind: kinds[random(3)] ?? 'both' })),
+    loaderSteps: some(9, () => ({
+      name: (['dhcp', 'script', 'kernel', 'initrd', 'other'] as const)[random(5)] ?? 'other',
+      startUs: time(),
+      durationUs: random(3) === 0 ? null : time(),
+    })),
     routerWait: { ...span(), solicitations: random(3) },
     handOver: { atUs: time() },
   })

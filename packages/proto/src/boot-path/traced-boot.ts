@@ -18,6 +18,8 @@ export interface TracedPhase {
   gaps: readonly { atUs: number; durationUs: number }[]
 }
 
+export type LoaderStepName = 'dhcp' | 'script' | 'kernel' | 'initrd' | 'other'
+
 export interface TracedStep {
   group: 'firmware' | 'kernel' | 'initramfs' | 'system' | 'unit'
   /** Chosen by the device. */
@@ -33,6 +35,7 @@ export interface TracedBoot {
   guest: { kernelStartUs: number; steps: readonly TracedStep[] } | null
   offers: readonly { atUs: number; server: string; ours: boolean; kind: 'address' | 'proxy' | 'both' }[]
   routerWait: { atUs: number; durationUs: number; solicitations: number } | null
+  loaderSteps: readonly { name: LoaderStepName; startUs: number; durationUs: number | null }[]
   handOver: { atUs: number } | null
   menuEntry: string | null
   readTimes: {
@@ -46,3 +49,4 @@ export const phasesMax = 8
 export const stepsMax = 24
 export const gapsMax = 8
 export const offersMax = 8
+export const loaderStepsMax = 5

@@ -111,6 +111,7 @@ function factsOf(boot: BootReport, edgeId: string): BootFacts {
     reconnects: boot.reconnects,
     resumedUs: boot.resumedUs,
     routerWait: boot.routerWait,
+    loaderSteps: boot.loaderSteps,
     program: boot.program,
     readAhead: boot.readAhead,
     readTimes: boot.readTimes && keptReadTimes(boot.readTimes),

@@ -8,6 +8,7 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
+const facts_module = @import("facts.zig");
 const assignment_module = @import("assignment.zig");
 const boot_event = @import("event.zig");
 const DeviceIdentity = @import("../site/device_identity.zig");
@@ -16,6 +17,7 @@ const boot_packets = @import("packets.zig");
 const BootReadAhead = @import("read_ahead_tally.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
+const LoaderSteps = @import("loader_steps.zig");
 const LostDevice = @import("lost.zig");
 const RouterWait = @import("router_wait.zig");
 const BootFailover = @import("failover.zig").BootFailover;
@@ -25,6 +27,8 @@ const Phase = boot_phase.Phase;
 const PhaseRecord = boot_phase.PhaseRecord;
 const Traffic = boot_phase.Traffic;
 
+pub const Facts = facts_module.Facts;
+pub const Program = facts_module.Program;
 pub const DhcpClient = boot_event.DhcpClient;
 pub const DhcpMessage = boot_event.DhcpMessage;
 pub const DhcpRequest = boot_event.DhcpRequest;
@@ -45,23 +49,6 @@ pub const Identity = struct {
     /// Appears as 16 hex digits in URLs and boot file names.
     handle: u64,
     token: [16]u8,
-};
-
-/// The first program that the device was told to load.
-pub const Program = struct { set: base.UntrustedText, file: base.UntrustedText };
-
-pub const Facts = struct {
-    machine_id: ?base.Uuid = null,
-    client_arch: ?u16 = null,
-    vendor_class: base.UntrustedText = .empty,
-    user_class: base.UntrustedText = .empty,
-    ip: ?base.Ip4 = null,
-    /// The address is the device's; otherwise only a packet says so.
-    is_ip_confirmed: bool = false,
-    /// IP packet size of the newest read's fragments, in bytes.
-    mtu: ?u16 = null,
-    cipher: ?stream.Cipher = null,
-    program: ?Program = null,
 };
 
 /// The outcome of `DeviceIdentity.judge`, for the report.
@@ -109,6 +96,7 @@ files_begun: bool = false,
 menu_wait_us: u64 = 0,
 /// What is known of waits for an IPv6 router.
 router_wait: RouterWait = .{},
+loader_steps: LoaderSteps = .{},
 /// Title of the menu entry that was chosen.
 menu_entry: base.UntrustedText = .empty,
 /// The loader was active after the boot program; until then, parts of the program may still
@@ -675,6 +663,7 @@ fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
     };
     const repeated = request.message == .discover and known.* != null;
     known.* = request.xid;
+    if (phase == .loader) boot.loader_steps.onDhcp(now_us);
     boot.count(phase, now_us, .{
         .bytes_in = request.size,
         .packets_in = 1,
@@ -686,6 +675,7 @@ fn dhcpAnswer(boot: *Boot, now_us: u64, size: u32) void {
     assert(!boot.isOver());
     const phase = boot.dhcpPhase(now_us);
     if (phase == .dhcp) boot.last_dhcp_answer_us = now_us;
+    if (phase == .loader) boot.loader_steps.onDhcp(now_us);
     boot.count(phase, now_us, .{ .bytes_out = size, .packets_out = 1 });
 }
 
@@ -750,6 +740,7 @@ fn loaderBegin(boot: *Boot, now_us: u64, file: LoaderFile) void {
     boot.endDhcp();
     boot.onLoaderActivity(now_us);
     assert(boot.has(.loader));
+    boot.loader_steps.onRequest(file, now_us);
     if (file == .kernel or file == .initrd) {
         boot.files_begun = true;
         boot.menu_wait_us = 0;
@@ -767,6 +758,7 @@ fn loaderEnd(boot: *Boot, event_us: u64, file: LoaderFile) void {
     assert(!boot.isOver());
     if (boot.stream_was_open) return;
     boot.advance(.loader, event_us);
+    boot.loader_steps.onEnd(file, event_us);
     boot.loader_done = boot.loader_done.with(file);
     const wanted = boot.assignment.loader_files;
     if (wanted.toInt() == 0 or !boot.loader_done.contains(wanted)) return;

@@ -1,8 +1,8 @@
 //! Encodes a boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in
 //! src/uplink.ts), at most 4 KiB plus its read times. If it does not fit, parts are dropped in this
 //! order: the device's shortest units down to 12 steps in all, offers down to four, shortest gaps,
-//! size histograms, read times by phase, read times, text chosen by devices and servers, offers
-//! down to two, the device's other steps, all offers, earliest phases.
+//! size histograms, the loader's steps, read times by phase, read times, text chosen by devices and
+//! servers, offers down to two, the device's other steps, all offers, earliest phases.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,6 +11,7 @@ const Boot = @import("boot.zig");
 const boot_packets = @import("packets.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
+const LoaderSteps = @import("loader_steps.zig");
 const LostDevice = @import("lost.zig");
 const key_text = @import("../uplink/key_text.zig");
 const stream = @import("wire").stream;
@@ -49,6 +50,7 @@ const Cut = struct {
     gaps_kept: u32,
     read_phases: bool,
     read_sizes: bool = true,
+    loader_steps: bool = true,
     read_times: bool = true,
     texts: bool = true,
     first_phase: u8 = 0,
@@ -77,6 +79,8 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
             cut.gaps_kept = @min(cut.gaps_kept, gapCount(boot)) -| 1;
         } else if (cut.read_sizes) {
             cut.read_sizes = false;
+        } else if (cut.loader_steps) {
+            cut.loader_steps = false;
         } else if (cut.read_phases) {
             cut.read_phases = false;
         } else if (cut.read_times) {
@@ -132,6 +136,7 @@ fn write(
     }
     if (boot.device_key) |*device_key| try writeDeviceKey(&json, device_key);
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
+    if (cut.loader_steps) try writeLoaderSteps(&json, &boot.loader_steps);
     if (cut.read_times) try writeReadTimes(&json, &boot.read_times, cut.read_phases);
     if (cut.offers_kept > 0) try writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
     if (cut.texts and boot.menu_entry.size > 0)
@@ -185,6 +190,25 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
         try field(json, "file", program.file.slice());
         try json.endObject();
     }
+}
+
+/// Writes nothing if there are none; a step without its end is in progress, or was left off.
+fn writeLoaderSteps(json: *Stringify, loader: *const LoaderSteps) Stringify.Error!void {
+    for (loader.steps) |slot| {
+        if (slot != null) break;
+    } else return;
+    try json.objectField("loaderSteps");
+    try json.beginArray();
+    for (loader.steps, 0..) |slot, index| {
+        const step = slot orelse continue;
+        try json.beginObject();
+        const name: LoaderSteps.Name = @fromBackingInt(@as(u8, @intCast(index)));
+        try field(json, "name", @tagName(name));
+        try number(json, "startUs", step.start_us);
+        if (step.end_us) |end_us| try number(json, "durationUs", end_us -| step.start_us);
+        try json.endObject();
+    }
+    try json.endArray();
 }
 
 fn writeDeviceKey(json: *Stringify, device_key: *const Boot.DeviceKey) Stringify.Error!void {

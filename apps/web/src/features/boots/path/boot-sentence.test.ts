@@ -15,6 +15,7 @@ const boot = {
   ],
   guest: null,
   offers: [],
+  loaderSteps: [],
   routerWait: null,
   handOver: null,
   menuEntry: null,

@@ -1,0 +1,67 @@
+import { at, type Claim, ranks } from './claim.ts'
+import { type OwnerName, ownerOf } from './owners.ts'
+import { type LoaderStepName, loaderStepsMax, type TracedBoot, type TracedPhase } from './traced-boot.ts'
+
+const stepOwners: Record<LoaderStepName, OwnerName> = {
+  dhcp: 'loader_dhcp',
+  script: 'loader_script',
+  kernel: 'loader_kernel',
+  initrd: 'loader_initrd',
+  other: 'loader',
+}
+
+const stepNames: Record<LoaderStepName, string> = {
+  dhcp: 'its DHCP exchange',
+  script: 'the script',
+  kernel: 'the kernel',
+  initrd: 'the initramfs',
+  other: 'further files',
+}
+
+/**
+ * The parts of the loader's phase: what it downloads, and between that what it does by itself. Empty from older edges.
+ */
+export function loaderClaims({ loaderSteps, menuEntry }: TracedBoot, phase: TracedPhase, endUs: number): Claim[] {
+  const steps = loaderSteps.slice(0, loaderStepsMax).sort((a, b) => a.startUs - b.startUs)
+  if (steps.length === 0) return []
+  const claims: Claim[] = []
+  let doneUs = phase.startUs
+  let done = 'the boot program'
+  for (const [index, { name, startUs, durationUs }] of steps.entries()) {
+    const pause = index === 0 ? 'loader_start' : menuEntry === null || name === 'dhcp' ? 'loader_pause' : 'boot_menu'
+    claims.push({
+      fromUs: doneUs,
+      toUs: startUs,
+      rank: ranks.loader,
+      owner: ownerOf(pause),
+      source: 'observed',
+      evidence: `The last packet of ${done} passed at ${at(doneUs)}, the first of ${stepNames[name]} at ${at(startUs)}.`,
+    })
+    const stepEndUs = durationUs === null ? endUs : startUs + durationUs
+    claims.push({
+      fromUs: startUs,
+      toUs: stepEndUs,
+      rank: ranks.loaderStep,
+      owner: ownerOf(stepOwners[name]),
+      source: 'observed',
+      evidence: `The edge served ${stepNames[name]} from ${at(startUs)} to ${at(stepEndUs)}.`,
+    })
+    if (stepEndUs < doneUs) continue
+    doneUs = stepEndUs
+    done = stepNames[name]
+  }
+  return claims.map((claim) => within(claim, phase.startUs, endUs))
+}
+
+function within(claim: Claim, fromUs: number, toUs: number): Claim {
+  claim.fromUs = Math.max(claim.fromUs, fromUs)
+  claim.toUs = Math.min(claim.toUs, toUs)
+  return claim
+}
+
+/** Tells whether a silence is inside of a download. */
+export function isInDownload({ loaderSteps }: TracedBoot, atUs: number): boolean {
+  return loaderSteps
+    .slice(0, loaderStepsMax)
+    .some(({ startUs, durationUs }) => atUs >= startUs && durationUs !== null && atUs < startUs + durationUs)
+}
