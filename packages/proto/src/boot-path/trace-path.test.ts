@@ -8,7 +8,8 @@ const ms = 1_000
 function phase(name: BootPhase, startMs: number, durationMs: number, changes: Partial<TracedPhase> = {}): TracedPhase {
   const counts = { retries: 0, missingFragments: 0, reads: 0, bytesOut: 0 }
   const place = { name, startUs: startMs * ms, durationUs: durationMs * ms }
-  return Object.assign({ ...place, ...counts, source: name === 'breather' ? 'inferred' : 'observed', gaps: [] }, changes)
+  const source = name === 'breather' ? ('inferred' as const) : ('observed' as const)
+  return Object.assign({ ...place, ...counts, source, gaps: [] }, changes)
 }
 
 function step(group: TracedStep['group'], name: string, [startMs, durationMs]: [number, number]): TracedStep {

@@ -462,3 +462,28 @@ test "a report says what the device has proved" {
     const none = "\"deviceKey\":{\"label\":\"no_key\"}";
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), none) != null);
 }
+
+test "the loader's steps are in the report, one in progress without its end" {
+    var boot = testBoot();
+    var buffer: [size_max]u8 = undefined;
+    const bare = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expectEqual(null, std.mem.find(u8, bare, "loaderSteps"));
+    const ms = std.time.us_per_ms;
+    const request: Boot.DhcpRequest =
+        .{ .message = .discover, .client = .ipxe, .xid = 2, .size = 300 };
+    // Before the program, DHCP is a phase of its own.
+    boot.apply(0, .{ .dhcp_request = request });
+    boot.apply(10 * ms, .nbp_begin);
+    boot.apply(20 * ms, .nbp_end);
+    boot.apply(30 * ms, .{ .dhcp_request = request });
+    boot.apply(35 * ms, .{ .dhcp_answer = .{ .size = 400 } });
+    boot.apply(40 * ms, .{ .loader_begin = .script });
+    boot.apply(42 * ms, .{ .loader_end = .script });
+    boot.apply(50 * ms, .{ .loader_begin = .kernel });
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    const steps = "\"loaderSteps\":[{\"name\":\"dhcp\",\"startUs\":30000,\"durationUs\":5000}," ++
+        "{\"name\":\"script\",\"startUs\":40000,\"durationUs\":2000}," ++
+        "{\"name\":\"kernel\",\"startUs\":50000}]";
+    errdefer std.debug.print("{s}\n", .{text});
+    try testing.expect(std.mem.find(u8, text, steps) != null);
+}
