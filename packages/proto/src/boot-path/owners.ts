@@ -170,6 +170,7 @@ const initramfsSteps: Partial<Record<string, { title: string; help: string }>> =
   },
   disk: { title: 'connects the disk', help: 'See the disk read latency: the edge or its store is slow.' },
   root: { title: 'mounts the root file system', help: 'See the disk read latency: the edge or its store is slow.' },
+  mount: { title: 'mounts the root file system', help: 'See the disk read latency: the edge or its store is slow.' },
   overlay: { title: 'sets up the write cache', help: 'Choose a smaller write cache in RAM.' },
   'hand-over': { title: 'starts the OS', help: 'See the disk read latency: the edge or its store is slow.' },
 }
@@ -180,6 +181,7 @@ const systemSteps: Partial<Record<string, string>> = {
   userspace: owners.short_units.title,
   generators: 'systemd: runs generators',
   'load units': 'systemd: loads unit files',
+  system: 'OS: start until it reports ready',
   'until ready': 'OS: start until it reports ready',
 }
 
