@@ -27,6 +27,13 @@ export const ranks = {
   failOver: 80,
 }
 
+/** Cuts off what lies outside of a span. */
+export function clip(claim: Claim, { fromUs, toUs }: { fromUs: number; toUs: number }): Claim {
+  claim.fromUs = Math.max(claim.fromUs, fromUs)
+  claim.toUs = Math.min(claim.toUs, toUs)
+  return claim
+}
+
 /** A point on the boot's axis of time, to the millisecond. */
 export function at(us: number): string {
   return `+${seconds(us)}`

@@ -1,6 +1,6 @@
 import { bootPhases } from '../boot-phases.ts'
 import { unitChain } from './chain.ts'
-import { at, type Claim, ranks, seconds } from './claim.ts'
+import { at, type Claim, clip, ranks, seconds } from './claim.ts'
 import { ownerOf } from './owners.ts'
 import { phaseClaims } from './phase-claims.ts'
 import { stepsMax, type TracedBoot, type TracedStep } from './traced-boot.ts'
@@ -68,7 +68,7 @@ function stepClaims(boot: TracedBoot, totalUs: number): Claim[] {
       evidence: `The device reports that it ran from ${at(unit.startUs)} to ${at(unit.startUs + unit.durationUs)}.`,
     }),
   )
-  return [...claims, ...units].map((claim) => within(claim, window))
+  return [...claims, ...units].map((claim) => clip(claim, window))
 }
 
 /** Of nested steps the shortest says most: it ranks highest. */
@@ -98,12 +98,6 @@ function spanOf({ startUs, durationUs }: TracedStep): { fromUs: number; toUs: nu
 interface Window {
   fromUs: number
   toUs: number
-}
-
-function within(claim: Claim, { fromUs, toUs }: Window): Claim {
-  claim.fromUs = Math.max(claim.fromUs, fromUs)
-  claim.toUs = Math.min(claim.toUs, toUs)
-  return claim
 }
 
 function handOverClaim(kernelStartUs: number, { fromUs }: Window): Claim {

@@ -1,4 +1,4 @@
-import { at, type Claim, ranks } from './claim.ts'
+import { at, type Claim, clip, ranks } from './claim.ts'
 import { type OwnerName, ownerOf } from './owners.ts'
 import { type LoaderStepName, loaderStepsMax, type TracedBoot, type TracedPhase } from './traced-boot.ts'
 
@@ -50,13 +50,7 @@ export function loaderClaims({ loaderSteps, menuEntry }: TracedBoot, phase: Trac
     doneUs = stepEndUs
     done = stepNames[name]
   }
-  return claims.map((claim) => within(claim, phase.startUs, endUs))
-}
-
-function within(claim: Claim, fromUs: number, toUs: number): Claim {
-  claim.fromUs = Math.max(claim.fromUs, fromUs)
-  claim.toUs = Math.min(claim.toUs, toUs)
-  return claim
+  return claims.map((claim) => clip(claim, { fromUs: phase.startUs, toUs: endUs }))
 }
 
 /** Tells whether a silence is inside of a download. */

@@ -5,7 +5,6 @@ import { type Owner, ownerOf } from './owners.ts'
 import type { TracedBoot, ValueSource } from './traced-boot.ts'
 
 export type { Owner, OwnerKind } from './owners.ts'
-export type { TracedBoot } from './traced-boot.ts'
 
 /** A part of a boot's critical path. */
 export interface PathSegment {
