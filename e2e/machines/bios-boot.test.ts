@@ -1,5 +1,6 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { expectOwners } from '../lib/assert/owners-of-boot.ts'
 import { expectPhasesAsSeen } from '../lib/assert/phases-as-seen.ts'
 import { macOf } from '../lib/device/machine.ts'
 import { machinesMissing } from '../lib/device/machine-kernel.ts'
@@ -63,6 +64,7 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
     expect(report.guest?.writeCache?.sizeBytes).toBe(24 << 20)
     expect(report.guest?.writeCache?.usedBytes).toBeGreaterThan(0.8 * (24 << 20))
     expectOwnStepsInsidePhases(report)
+    expectOwners(report)
 
     expectPhasesAsSeen(report, await site.packets(), site.segment.edgeIp)
   })

@@ -1,0 +1,40 @@
+import { tracePath } from '@bootfarm/proto/boot-path'
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { expect } from 'vitest'
+
+const namedShareMin = 0.99
+const inferredShareMax = 0.15
+
+/** Every millisecond of a ready boot has an owner, and most of them were seen or reported. */
+export function expectOwners(report: BootReport): void {
+  const path = tracePath(tracedBoot(report))
+  const lines = path.segments.map(
+    ({ fromUs, toUs, owner, source }) => `${fromUs} to ${toUs} µs: ${owner.title} (${source})`,
+  )
+  console.log(lines.join('\n'))
+  expect(1 - path.unattributedUs / path.totalUs, 'named share').toBeGreaterThanOrEqual(namedShareMin)
+  expect(path.inferredUs / path.totalUs, 'inferred share').toBeLessThanOrEqual(inferredShareMax)
+}
+
+/** As the API shows it. */
+function tracedBoot(report: BootReport): Parameters<typeof tracePath>[0] {
+  const { phases, guest, loaderSteps = [], offers = [], routerWait = null, handOver = null, menuEntry = null } = report
+  const ends = phases.map(({ startUs, durationUs = 0 }) => startUs + durationUs)
+  return {
+    outcome: report.outcome?.kind ?? null,
+    totalUs: Math.max(0, ...ends),
+    phases: phases.map((phase) => ({ ...phase, durationUs: phase.durationUs ?? null, gaps: phase.gaps ?? [] })),
+    guest: guest
+      ? {
+          kernelStartUs: guest.kernelStartUs,
+          steps: guest.steps.map((step) => ({ ...step, startUs: guest.kernelStartUs + step.startUs })),
+        }
+      : null,
+    loaderSteps: loaderSteps.map((step) => ({ ...step, durationUs: step.durationUs ?? null })),
+    offers,
+    routerWait,
+    handOver,
+    menuEntry,
+    readTimes: null,
+  }
+}
