@@ -1,24 +1,32 @@
 import type { TracedStep } from './traced-boot.ts'
 
-/**
- * Walks back from the end of the boot: from each instant to the unit that had finished last, and from there to where
- * it began. What ran beside it and finished earlier held nothing up. At most as many as there are units.
- */
-export function unitChain(steps: readonly TracedStep[], endUs: number): TracedStep[] {
-  const units = steps.filter(({ group, durationUs }) => group === 'unit' && durationUs > 0)
-  const chain: TracedStep[] = []
-  let atUs = endUs
-  for (const _ of units) {
-    const last = units
-      .filter((unit) => endOf(unit) <= atUs && !chain.includes(unit))
-      .reduce<TracedStep | null>((best, unit) => (best && endOf(best) >= endOf(unit) ? best : unit), null)
-    if (!last) break
-    chain.push(last)
-    atUs = last.startUs
-  }
-  return chain.reverse()
+interface Chain {
+  units: TracedStep[]
+  us: number
 }
 
-function endOf({ startUs, durationUs }: TracedStep): number {
-  return startUs + durationUs
+/**
+ * Chooses the units that, one after the other, cover most of the boot until `endUs`: what ran beside them was covered,
+ * and held nothing up. Units that were still starting then are not among them. In order of start.
+ */
+export function unitChain(steps: readonly TracedStep[], endUs: number): TracedStep[] {
+  const units = steps
+    .filter((unit) => unit.group === 'unit' && unit.durationUs > 0 && endOf(unit) <= endUs)
+    .sort((a, b) => endOf(a) - endOf(b))
+  /** The best chain that ends with this unit, for each. */
+  const chains: Chain[] = []
+  for (const unit of units) {
+    const before = chains.filter((chain) => endOf(chain.units.at(-1)) <= unit.startUs)
+    const longest = longestOf(before)
+    chains.push({ units: [...longest.units, unit], us: longest.us + unit.durationUs })
+  }
+  return longestOf(chains).units
+}
+
+function longestOf(chains: Chain[]): Chain {
+  return chains.reduce((best, chain) => (chain.us > best.us ? chain : best), { units: [], us: 0 })
+}
+
+function endOf(unit: TracedStep | undefined): number {
+  return unit ? unit.startUs + unit.durationUs : 0
 }
