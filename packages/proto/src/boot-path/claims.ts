@@ -1,30 +1,18 @@
 import { bootPhases } from '../boot-phases.ts'
 import { unitChain } from './chain.ts'
 import { at, type Claim, clip, ranks, seconds } from './claim.ts'
+import { routerClaim } from './loader-claims.ts'
 import { ownerOf } from './owners.ts'
 import { phaseClaims } from './phase-claims.ts'
 import { stepsMax, type TracedBoot, type TracedStep } from './traced-boot.ts'
 
 /** Everything that is known of where a boot's time went. At most 160 claims, whatever the boot is. */
 export function claimsOf(boot: TracedBoot, totalUs: number): Claim[] {
-  return [...phaseClaims(boot, totalUs), ...pauseClaims(boot), ...stepClaims(boot, totalUs), ...failOverClaims(boot)]
-}
-
-function pauseClaims({ routerWait }: TracedBoot): Claim[] {
-  if (!routerWait) return []
-  const { atUs, durationUs, solicitations } = routerWait
   return [
-    {
-      fromUs: atUs,
-      toUs: atUs + durationUs,
-      rank: ranks.pause,
-      owner: ownerOf('loader_router'),
-      source: solicitations > 0 ? 'observed' : 'inferred',
-      evidence:
-        solicitations > 0
-          ? `The edge heard ${solicitations} router solicitations of the device and no answer.`
-          : 'As long as iPXE waits for a router; the edge is on another segment and heard none.',
-    },
+    ...phaseClaims(boot, totalUs),
+    ...(boot.routerWait ? [routerClaim(boot.routerWait)] : []),
+    ...stepClaims(boot, totalUs),
+    ...failOverClaims(boot),
   ]
 }
 

@@ -59,3 +59,17 @@ export function isInDownload({ loaderSteps }: TracedBoot, atUs: number): boolean
     .slice(0, loaderStepsMax)
     .some(({ startUs, durationUs }) => atUs >= startUs && durationUs !== null && atUs < startUs + durationUs)
 }
+
+export function routerClaim({ atUs, durationUs, solicitations }: NonNullable<TracedBoot['routerWait']>): Claim {
+  const isHeard = solicitations > 0
+  return {
+    fromUs: atUs,
+    toUs: atUs + durationUs,
+    rank: ranks.pause,
+    owner: ownerOf('loader_router'),
+    source: isHeard ? 'observed' : 'inferred',
+    evidence: isHeard
+      ? `The edge heard ${solicitations} router solicitations of the device, which nobody answered.`
+      : 'The pause is as long as iPXE searches for a router; the edge heard no solicitation.',
+  }
+}

@@ -67,7 +67,7 @@ const owners = {
   loader_router: {
     kind: 'loader',
     title: 'iPXE: search for an IPv6 router',
-    help: 'Let an edge on this segment send router advertisements (CAP_NET_RAW), or add an IPv6 router.',
+    help: 'An edge on this segment ends it, with IPv6, CAP_NET_RAW and without --no-router-advertisement.',
   },
   boot_menu: {
     kind: 'loader',

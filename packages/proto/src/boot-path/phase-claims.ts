@@ -1,9 +1,11 @@
 import { type BootPhase, bootPhases, bootPhaseText } from '../boot-phases.ts'
 import { at, type Claim, ranks, seconds } from './claim.ts'
-import { isInDownload, loaderClaims } from './loader-claims.ts'
+import { isInDownload, loaderClaims, routerClaim } from './loader-claims.ts'
 import { type OwnerName, ownerOf } from './owners.ts'
 import { gapsMax, offersMax, phasesMax, type TracedBoot, type TracedPhase } from './traced-boot.ts'
 
+/** iPXE solicits a router several times: 13 to 17 s in emulated machines. Other programs pause less, or far longer. */
+const routerPauseUs = { min: 8_000_000, max: 30_000_000 }
 /** Silences shorter than this are part of an exchange. */
 const pauseUsMin = 50_000
 
@@ -11,7 +13,7 @@ const pauseUsMin = 50_000
 export function phaseClaims(boot: TracedBoot, totalUs: number): Claim[] {
   const phases = inOrder(boot.phases)
   return phases.flatMap((phase, index) => [
-    ...betweenClaim(phases[index - 1], phase, totalUs),
+    ...betweenClaim(boot, { before: phases[index - 1], phase, totalUs }),
     claimOfPhase(boot, phase, totalUs),
     ...(phase.name === 'dhcp' ? offerClaims(boot, phase) : []),
     ...(phase.name === 'loader' ? loaderClaims(boot, phase, endOf(phase) ?? totalUs) : []),
@@ -78,9 +80,17 @@ const ownersBefore: Record<BootPhase, OwnerName> = {
   ready: 'stream',
 }
 
-function betweenClaim(before: TracedPhase | undefined, phase: TracedPhase, totalUs: number): Claim[] {
+interface Neighbours {
+  before: TracedPhase | undefined
+  phase: TracedPhase
+  totalUs: number
+}
+
+function betweenClaim(boot: TracedBoot, { before, phase, totalUs }: Neighbours): Claim[] {
   const fromUs = before ? (endOf(before) ?? totalUs) : 0
   if (fromUs >= phase.startUs) return []
+  if (before && phase.name === 'loader' && isRouterPause(boot, phase.startUs - fromUs))
+    return [routerClaim({ atUs: fromUs, durationUs: phase.startUs - fromUs, solicitations: 0 })]
   // The report leaves out early phases if it is too long: nothing says what was there.
   const owner = ownerOf(before ? ownersBefore[phase.name] : 'unattributed')
   const last = before ? `${bootPhaseText(before.name).title} ended at ${at(fromUs)}` : 'The report begins later'
@@ -94,6 +104,11 @@ function betweenClaim(before: TracedPhase | undefined, phase: TracedPhase, total
       evidence: `${last}, and the device’s next packet came at ${at(phase.startUs)}.`,
     },
   ]
+}
+
+/** Older edges do not report it: a pause before the loader's first request, as long as iPXE's. */
+function isRouterPause({ routerWait, menuEntry }: TracedBoot, us: number): boolean {
+  return routerWait === null && menuEntry === null && us >= routerPauseUs.min && us <= routerPauseUs.max
 }
 
 /** The device begins these by a request: until then it was its turn. */

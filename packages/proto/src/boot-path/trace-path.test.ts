@@ -104,6 +104,23 @@ test('DHCP belongs to the server that offers an address late, and then to the fi
   ])
 })
 
+test('a pause before the loader as long as iPXE’s search for a router is one, where an older edge does not say so', () => {
+  const pausing = (loaderMs: number, changes: Partial<TracedBoot> = {}) =>
+    readable(
+      tracePath(
+        boot({
+          totalUs: (loaderMs + 1_000) * ms,
+          phases: [phase('dhcp', 0, 400), phase('loader', loaderMs, 1_000)],
+          ...changes,
+        }),
+      ),
+    )[1]
+  expect(pausing(16_500)).toBe('400-16500 loader_router inferred')
+  expect(pausing(5_000)).toBe('400-5000 loader_gap observed')
+  expect(pausing(60_000)).toBe('400-60000 loader_gap observed')
+  expect(pausing(16_500, { menuEntry: 'Debian' })).toBe('400-16500 loader_gap observed')
+})
+
 test('a loader’s phase is told by its DHCP exchange, its downloads, and what it does between them', () => {
   const path = tracePath(
     boot({

@@ -1,14 +1,13 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
-import { Banner } from '../../components/banner'
 import { Notice } from '../../components/field'
 import { Icon } from '../../components/icon'
 import { Instant } from '../../components/instant'
 import { LoadingState, Page, PageHeader, Panel, Skeleton, Unknown } from '../../components/page'
 import { type Column, Table } from '../../components/table'
 import { Mono, Tag } from '../../components/tag'
-import { countOf, formatBytes, formatDuration, formatOffset } from '../../lib/format-quantity'
+import { countOf, formatBytes, formatOffset } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { BootAgain } from '../devices/boot-again'
 import { WaitNotice } from '../devices/wait-notice'
@@ -25,7 +24,6 @@ import { CriticalPath } from './path/critical-path'
 import { baselineOf } from './path/usual'
 import { PhaseTable, StepTable } from './phase-table'
 import { ReadSizeHistogram, ReadTimesTable, readSizeRows } from './read-times-table'
-import { routerWaitOf } from './router-wait'
 import { BootWaterfall } from './waterfall/boot-waterfall'
 
 /** Earlier boots do not change while one is looked at. */
@@ -59,7 +57,6 @@ function Boot({ boot }: { boot: BootDetail }) {
         actions={boot.deviceId && <BootAgain deviceId={boot.deviceId} />}
       />
       <BootVerdict boot={boot} />
-      <RouterWait boot={boot} />
       {boot.waitsFor && <WaitNotice wait={boot.waitsFor} />}
       {boot.detailGone && <DetailGone keptDays={boot.detailGone.keptDays} />}
       {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
@@ -95,25 +92,6 @@ function Boot({ boot }: { boot: BootDetail }) {
         )}
       </div>
     </Page>
-  )
-}
-
-/** Names the time in front of the kernel's download in which the device sends nothing to its edge. */
-function RouterWait({ boot }: { boot: BootDetail }) {
-  const wait = routerWaitOf(boot)
-  if (wait === null) return null
-  return (
-    <Banner label="Wait for an IPv6 router" tone="silent">
-      <p className="font-medium">
-        The device waited {formatDuration(wait.durationUs)} before it downloaded its kernel,{' '}
-        {wait.isHeard ? 'for an IPv6 router that nobody is.' : 'probably for an IPv6 router.'}
-      </p>
-      <p className="mt-0.5">
-        iPXE waits this long in a network without one. An edge on the device&apos;s own segment tells such devices that
-        there is no router. It does not if it has just started, has no IPv6 or no CAP_NET_RAW, has heard a router, or
-        was started with <Mono>--no-router-advertisement</Mono>.
-      </p>
-    </Banner>
   )
 }
 
