@@ -29,7 +29,9 @@ test('a boot’s waterfall shows each phase with its time, as a picture and as a
   await expect(page.getByText(/^Not measured: .*Loader disk reads/)).toBeVisible()
 })
 
-test('where the time went: a sentence, the critical path with its evidence, and shares that add up', async ({ page }) => {
+test('where the time went: a sentence, the critical path with its evidence, and shares that add up', async ({
+  page,
+}) => {
   await openReadyBoot(page)
   const panel = page.getByRole('region', { name: 'Where the time went', exact: true })
   await expect(panel.getByText(/^Ready in \d[\d.]*\s(ms|s)/)).toBeVisible()
@@ -55,7 +57,12 @@ test('where the time went: a sentence, the critical path with its evidence, and 
 
 test('a boot is downloaded for programs, spreadsheets, collectors and Perfetto', async ({ page }) => {
   await openReadyBoot(page)
-  const contents = { JSON: /"segments"/, CSV: /"critical path"/, OpenTelemetry: /"resourceSpans"/, Perfetto: /"traceEvents"/ }
+  const contents = {
+    JSON: /"segments"/,
+    CSV: /"critical path"/,
+    OpenTelemetry: /"resourceSpans"/,
+    Perfetto: /"traceEvents"/,
+  }
   for (const [name, content] of Object.entries(contents)) {
     const downloading = page.waitForEvent('download')
     await page.getByRole('link', { name, exact: true }).click()

@@ -61,7 +61,14 @@ async function handOverOf(
   const edgeName = nameOf(said.edgeId)
   if (edgeName === null) return null
   const at = new Date(startedAt.getTime() + said.atUs / 1000).toISOString()
-  return { edgeId: said.edgeId, edgeName, at, atUs: said.atUs, fromEdgeName: nameOf(said.fromEdgeId), count: said.number }
+  return {
+    edgeId: said.edgeId,
+    edgeName,
+    at,
+    atUs: said.atUs,
+    fromEdgeName: nameOf(said.fromEdgeId),
+    count: said.number,
+  }
 }
 
 /** The edge names vDisk and version; whether they are of this organization is looked up, not believed. */

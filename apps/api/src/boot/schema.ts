@@ -239,7 +239,14 @@ export const bootDetail = bootSummary
       })
       .describe("The machine's own report: untrusted text."),
     handOver: z
-      .object({ edgeId: uuid, edgeName: z.string(), at: instant, atUs: count, fromEdgeName: z.string().nullable(), count })
+      .object({
+        edgeId: uuid,
+        edgeName: z.string(),
+        at: instant,
+        atUs: count,
+        fromEdgeName: z.string().nullable(),
+        count,
+      })
       .nullable()
       .describe(
         'Null if the boot ended at the edge where it started; otherwise the edge to which its device failed over last.',

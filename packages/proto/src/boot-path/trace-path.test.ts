@@ -227,7 +227,12 @@ function hostileBoot(random: (below: number) => number): TracedBoot {
         durationUs: time(),
       })),
     },
-    offers: some(20, () => ({ atUs: time(), server: '10.0.0.9', ours: random(2) === 0, kind: kinds[random(3)] ?? 'both' })),
+    offers: some(20, () => ({
+      atUs: time(),
+      server: '10.0.0.9',
+      ours: random(2) === 0,
+      kind: kinds[random(3)] ?? 'both',
+    })),
     loaderSteps: some(9, () => ({
       name: (['dhcp', 'script', 'kernel', 'initrd', 'other'] as const)[random(5)] ?? 'other',
       startUs: time(),

@@ -30,7 +30,10 @@ export function otlpTrace(exported: ExportedBoot): object {
           {
             scope: { name: 'bootfarm' },
             spans: [
-              { ...span(root, Object.assign(whole, { attributes: bootAttributes(exported) })), status: statusOf(exported) },
+              {
+                ...span(root, Object.assign(whole, { attributes: bootAttributes(exported) })),
+                status: statusOf(exported),
+              },
               ...spans.map((one) => ({ ...span(bootSpanId(boot.id, one.key), one), parentSpanId: root })),
             ],
           },
@@ -60,10 +63,10 @@ function instantOf(startedNs: bigint, us: number): string {
 }
 
 function attributesOf(attributes: Attributes): object[] {
-  return Object.entries(attributes).map(([key, value]) => ({ key, value: valueOf(value) }))
+  return Object.entries(attributes).map(([key, value]) => ({ key, value: otlpValue(value) }))
 }
 
-function valueOf(value: string | number | boolean): object {
+function otlpValue(value: string | number | boolean): object {
   if (typeof value === 'string') return { stringValue: value }
   return typeof value === 'boolean' ? { boolValue: value } : { intValue: String(value) }
 }

@@ -34,7 +34,9 @@ async function report(changes: Partial<BootReport> = {}): Promise<string> {
 }
 
 async function get(bootId: string, format: string, cookie = site().cookie) {
-  const answer = await fetch(`${site().api.url}/api/v1/boots/${bootId}/export?format=${format}`, { headers: { cookie } })
+  const answer = await fetch(`${site().api.url}/api/v1/boots/${bootId}/export?format=${format}`, {
+    headers: { cookie },
+  })
   return { status: answer.status, headers: answer.headers, text: await answer.text() }
 }
 
@@ -81,7 +83,10 @@ test('the file for collectors is accepted by one, with the ids of the boot’s o
   await collector.close()
   const spans = collector.spans
   const root = spans.find(({ name }) => name === 'boot')
-  expect(root).toMatchObject({ traceId: bootId.replaceAll('-', ''), status: { code: 2, message: 'guest_stopped_reading' } })
+  expect(root).toMatchObject({
+    traceId: bootId.replaceAll('-', ''),
+    status: { code: 2, message: 'guest_stopped_reading' },
+  })
   for (const { spanId, traceId, parentSpanId, startTimeUnixNano, endTimeUnixNano } of spans) {
     expect(spanId).toMatch(/^(?!0{16})[0-9a-f]{16}$/)
     expect(traceId).toBe(root?.traceId)
@@ -116,5 +121,8 @@ test('who may not see the boot gets no file, and a wrong format is explained', a
   expect((await get(bootId, 'json', other.cookie)).status).toBe(404)
   expect((await get(randomUUID(), 'json')).status).toBe(404)
   const { status, text } = await get(bootId, 'xml')
-  expect([status, JSON.parse(text)]).toMatchObject([400, { code: 'invalid', errors: [{ in: 'query', field: 'format' }] }])
+  expect([status, JSON.parse(text)]).toMatchObject([
+    400,
+    { code: 'invalid', errors: [{ in: 'query', field: 'format' }] },
+  ])
 })

@@ -34,7 +34,10 @@ describe('what a boot’s report says of its way to the boot program', () => {
       offers: [own, other],
       program: { set: 'ipxe', file: 'snponly.efi' },
       routerWait: { atUs: 410_000, durationUs: 15_340_000, solicitations: 2 },
-      loaderSteps: [{ name: 'script', startUs: 500, durationUs: 20 }, { name: 'kernel', startUs: 600 }],
+      loaderSteps: [
+        { name: 'script', startUs: 500, durationUs: 20 },
+        { name: 'kernel', startUs: 600 },
+      ],
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
       readTimes: { turnaround: { firstBucket: 10, counts: [1, 2], maxUs: 1500, sumUs: 3500 } },
       lastPackets: {

@@ -10,8 +10,20 @@ const boot = {
   totalUs: 38.5 * second,
   phases: [
     { name: 'dhcp' as const, startUs: 0, durationUs: 0.5 * second, source: 'observed' as const, ...counts },
-    { name: 'breather' as const, startUs: 0.5 * second, durationUs: 18 * second, source: 'inferred' as const, ...counts },
-    { name: 'stage2' as const, startUs: 18.5 * second, durationUs: 20 * second, source: 'observed' as const, ...counts },
+    {
+      name: 'breather' as const,
+      startUs: 0.5 * second,
+      durationUs: 18 * second,
+      source: 'inferred' as const,
+      ...counts,
+    },
+    {
+      name: 'stage2' as const,
+      startUs: 18.5 * second,
+      durationUs: 20 * second,
+      source: 'observed' as const,
+      ...counts,
+    },
   ],
   guest: null,
   offers: [],
@@ -39,7 +51,8 @@ const told = (...input: Parameters<typeof bootSentence>) => {
 
 test('a slow boot is compared with the median, and names the phase that took longer than usual', () => {
   expect(told(boot, path, baseline(8 * second, 3 * second))).toEqual({
-    sentence: 'Ready in 38.5 s, 4.8 times this device’s median of 8.00 s; Kernel start took 18.0 s, 15.0 s longer than usual.',
+    sentence:
+      'Ready in 38.5 s, 4.8 times this device’s median of 8.00 s; Kernel start took 18.0 s, 15.0 s longer than usual.',
     help: expect.stringMatching(/^Kernel and initramfs start: Prepare the image/),
   })
 })
@@ -63,5 +76,8 @@ test('a boot that did not get ready is compared with none, and one without time 
 
 test('only a phase beyond its range is unusual', () => {
   expect(slowestPhase(boot, baseline(8 * second, 17 * second))).toBe(null)
-  expect(slowestPhase(boot, baseline(8 * second, 16 * second))).toMatchObject({ name: 'breather', excessUs: 2 * second })
+  expect(slowestPhase(boot, baseline(8 * second, 16 * second))).toMatchObject({
+    name: 'breather',
+    excessUs: 2 * second,
+  })
 })

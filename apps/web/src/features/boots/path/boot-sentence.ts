@@ -76,7 +76,10 @@ export function slowestPhase({ phases }: ToldBoot, { times }: Baseline): Excess 
     if (!usual || durationUs === null || durationUs - usual.p90Us < excessUsMin) return []
     return [{ name, startUs, durationUs, excessUs: durationUs - usual.p50Us }]
   })
-  return beyond.reduce<Excess | null>((most, excess) => (most && most.excessUs >= excess.excessUs ? most : excess), null)
+  return beyond.reduce<Excess | null>(
+    (most, excess) => (most && most.excessUs >= excess.excessUs ? most : excess),
+    null,
+  )
 }
 
 function inPhase(name: BootPhase): string {

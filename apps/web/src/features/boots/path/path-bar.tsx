@@ -11,7 +11,12 @@ interface PathBarProps {
   onShow: (index: number) => void
 }
 
-const steps: Partial<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1, Home: -Number.MAX_VALUE, End: Number.MAX_VALUE }
+const steps: Partial<Record<string, number>> = {
+  ArrowLeft: -1,
+  ArrowRight: 1,
+  Home: -Number.MAX_VALUE,
+  End: Number.MAX_VALUE,
+}
 
 /** The critical path on one axis: one stop of the Tab key, and arrow keys from part to part. */
 export function PathBar({ path, shown, onShow }: PathBarProps) {

@@ -17,9 +17,7 @@ test('a device is compared with itself, or else with its version', () => {
 test('a sentence names the phases outside of the usual range, or why there is no range', () => {
   const usual = { device: enough, version: null }
   const of = (durationUs: number | null) => sentence([{ name: 'dhcp', durationUs }], usual)
-  expect(of(2_000_000)).toBe(
-    'Grey: usual range of this device, p10 to p90 of 20 boots. Every phase is within it.',
-  )
+  expect(of(2_000_000)).toBe('Grey: usual range of this device, p10 to p90 of 20 boots. Every phase is within it.')
   expect(of(4_500_000)).toMatch(/20 boots\. DHCP is 1\.50 s above it\.$/)
   expect(of(500_000)).toMatch(/20 boots\. DHCP is 500 ms below it\.$/)
   expect(of(null)).toMatch(/Every phase is within it\.$/)
