@@ -285,8 +285,8 @@ export const bootReport = z.object({
     })
     .optional(),
   /**
-   * Each from its first packet to its last byte, in µs since the start of the boot; absent: no loader was heard, there is
-   * no space, or the edge is older than this field.
+   * Each from its first packet to its last byte, in µs since the start of the boot; absent: no loader was heard, there
+   * is no space, or the edge is older than this field.
    */
   loaderSteps: z
     .array(

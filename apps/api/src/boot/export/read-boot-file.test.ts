@@ -59,7 +59,7 @@ test('the file for spreadsheets has no formula and no control character of a dev
   const { headers, text } = await get(await report(), 'csv')
   expect(headers.get('content-type')).toBe('text/csv; charset=utf-8')
   const lines = text.trimEnd().split('\r\n')
-  expect(lines[0]).toBe('\uFEFF"track","name","source","startUs","durationUs","percent","evidence"')
+  expect(lines[0]).toBe('"track","name","source","startUs","durationUs","percent","evidence"')
   expect(lines.slice(1).map((line) => line.split('","')[0]?.slice(1))).toEqual([
     ...Array(4).fill('critical path'),
     ...Array(2).fill('phase'),

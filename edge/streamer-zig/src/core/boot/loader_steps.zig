@@ -1,7 +1,7 @@
 //! When the loader did what: its own DHCP exchange, and its downloads of the script, the kernel and
 //! the initramfs. Between them it computes, asks somebody or stands still: the boot's critical path
-//! names each of these spans (`loaderSteps` in packages/proto/UPLINK.md). Fed by boot.zig; bounded to
-//! one step of each name. It explains, and decides nothing.
+//! names each of these spans (`loaderSteps` in packages/proto/UPLINK.md). Fed by boot.zig; bounded
+//! to one step of each name. It explains, and decides nothing.
 
 const std = @import("std");
 const LoaderFile = @import("assignment.zig").LoaderFile;
