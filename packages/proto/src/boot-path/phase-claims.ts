@@ -48,7 +48,7 @@ function claimOfPhase({ readTimes }: TracedBoot, phase: TracedPhase, totalUs: nu
     rank: ranks.phase + bootPhases.indexOf(name),
     owner: ownerOf(phaseOwners[name as Exclude<BootPhase, 'ready'>]),
     source,
-    evidence: `From ${bootPhaseText(name).begins} at ${at(startUs)}${countsOf(phase)}.${
+    evidence: `Phase “${bootPhaseText(name).title}” from ${at(startUs)}, ${bootPhaseText(name).begins}${countsOf(phase)}.${
       wait ? ` Its system waited ${seconds(wait.sumUs)} for disk reads.` : ''
     }`,
   }

@@ -74,6 +74,22 @@ test('a boot that did not get ready is compared with none, and one without time 
   expect(bootSentence(boot, tracePath({ ...boot, totalUs: 0, phases: [] }), null)).toBe(null)
 })
 
+test('a part between the phases is named if it is larger than what a phase took more than usual', () => {
+  const waiting = {
+    ...boot,
+    routerWait: { atUs: 0.5 * second, durationUs: 17 * second, solicitations: 4 },
+    phases: boot.phases.map((phase) =>
+      phase.name === 'breather' ? { ...phase, startUs: 17.5 * second, durationUs: second } : phase,
+    ),
+  }
+  const usual = baseline(8 * second, 0.5 * second)
+  const short = { ...waiting, totalUs: 20 * second, phases: waiting.phases.slice(0, 2) }
+  expect(told(short, tracePath(short), usual)).toMatchObject({
+    sentence: expect.stringMatching(/; 17\.0 s \(85\.0 %\) belong to “iPXE: search for an IPv6 router”\.$/),
+    help: expect.stringMatching(/^An edge on this segment ends it/),
+  })
+})
+
 test('only a phase beyond its range is unusual', () => {
   expect(slowestPhase(boot, baseline(8 * second, 17 * second))).toBe(null)
   expect(slowestPhase(boot, baseline(8 * second, 16 * second))).toMatchObject({

@@ -1,4 +1,4 @@
-import type { BootPath, Owner } from '@bootfarm/proto/boot-path'
+import type { BootPath, Owner, OwnerShare } from '@bootfarm/proto/boot-path'
 import { type BootPhase, bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { formatDuration } from '../../../lib/format-quantity.ts'
 import type { BootDetail } from '../boot-types'
@@ -25,7 +25,10 @@ export interface BootSentence {
 export function bootSentence(boot: ToldBoot, path: BootPath, baseline: Baseline | null): BootSentence | null {
   const [largest] = path.owners
   if (!largest) return null
-  const excess = baseline && slowestPhase(boot, baseline)
+  const slowest = baseline && slowestPhase(boot, baseline)
+  // No phase has the largest part, such as the time in which a loader asks others than its edge.
+  const isToldByPhase = slowest && (slowest.excessUs > largest.us || isInPhase(boot, path, largest))
+  const excess = isToldByPhase ? slowest : null
   const parts = [
     `${beginning(boot)} ${formatDuration(path.totalUs)}${boot.outcome === 'ready' ? comparison(path.totalUs, baseline) : ''}`,
     excess
@@ -60,6 +63,14 @@ function comparison(totalUs: number, baseline: Baseline | null): string {
   const whose = `${baselineNames[baseline.of]}’s median of ${formatDuration(median)}`
   if (ratio >= slowRatio) return `, ${ratio.toFixed(1)} times ${whose}`
   return ratio <= fastRatio ? `, faster than ${whose}` : `, close to ${whose}`
+}
+
+function isInPhase({ phases }: ToldBoot, { segments }: BootPath, { owner }: OwnerShare): boolean {
+  return segments
+    .filter((segment) => segment.owner.key === owner.key)
+    .some(({ fromUs }) =>
+      phases.some((phase) => fromUs >= phase.startUs && fromUs < phase.startUs + (phase.durationUs ?? 0)),
+    )
 }
 
 interface Excess {

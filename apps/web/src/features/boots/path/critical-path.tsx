@@ -50,7 +50,7 @@ function TracedPath({ boot, baseline, path }: CriticalPathProps & { path: BootPa
         <p className="font-medium text-ink text-lg">{told.sentence}</p>
         {told.help && <p className="mt-0.5 text-ink-soft">{told.help}</p>}
         <PathBar path={path} shown={index} onShow={setShown} />
-        {segment && <Evidence segment={segment} totalUs={path.totalUs} />}
+        {segment && <Evidence segment={segment} />}
         {path.beforeUs !== null && (
           <p className="mt-2 text-ink-faint text-xs">
             Before its first packet, the firmware ran for {formatDuration(path.beforeUs)}, according to its own table
@@ -88,15 +88,13 @@ const sources = {
 } as const
 
 /** Of the part that the pointer or the focus is on; at first of the longest. */
-function Evidence({ segment, totalUs }: { segment: PathSegment; totalUs: number }) {
+function Evidence({ segment }: { segment: PathSegment }) {
   const { owner, fromUs, toUs, source, evidence } = segment
   return (
     <div className="mt-3 min-h-15 text-sm">
       <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <span className="break-all font-medium text-ink">{owner.title}</span>
-        <span>
-          {formatDuration(toUs - fromUs)}, {formatShare(Math.round(((toUs - fromUs) / Math.max(1, totalUs)) * 1000))}
-        </span>
+        <span>{formatDuration(toUs - fromUs)}</span>
         <span className="text-ink-faint text-xs">
           {formatOffset(fromUs)} to {formatOffset(toUs)}
         </span>

@@ -19,7 +19,7 @@ const columns: Column<Row>[] = [
   {
     title: 'Owner',
     cell: ({ owner }) => (
-      <span className="inline-flex min-w-44 max-w-72 items-center gap-2 whitespace-normal break-words font-medium">
+      <span className="inline-flex min-w-44 max-w-80 items-center sm:min-w-72 gap-2 whitespace-normal break-words font-medium">
         <span
           aria-hidden="true"
           className="size-2 shrink-0 rounded-full"
