@@ -176,15 +176,15 @@ const reasonsToldMax = 5
 /** All of them, or none. Throws `conflict` with the devices that cannot get the order, and why. */
 export async function powerManyDevices(
   context: ServiceContext,
-  { deviceIds, order }: z.output<typeof powerManyInput>,
+  { deviceIds, order, traceparent }: z.output<typeof powerManyInput>,
 ): Promise<{ count: number }> {
   const { db, actor } = context
   const ids = [...new Set(deviceIds)]
   const reasons: string[] = []
   for (const deviceId of ids)
     try {
-      if (order === 'power_on') await bootAgain(context, deviceId)
-      else await orderPower(context, { deviceId, order })
+      if (order === 'power_on') await bootAgain(context, { deviceId, traceparent })
+      else await orderPower(context, { deviceId, order, traceparent })
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'conflict') throw error
       const where = ownRow(actor, deviceId)

@@ -4,7 +4,7 @@ import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { deviceStateOf } from '../rules/device/device-state.ts'
-import type { bootAgainResult, powerOrderInput, powerOrderResult } from './schema.ts'
+import type { bootAgainInput, bootAgainResult, powerOrderInput, powerOrderResult } from './schema.ts'
 
 /** How long a power-on stays in the desired state: UPLINK.md. */
 const powerOnValidMs = 60_000
@@ -14,7 +14,10 @@ const powerOnsPendingMax = 10
  * Asks the site's edges to wake the device; they learn it within a second. Throws `not_found`; `conflict` for a
  * disabled device, a site without an edge, or too many orders at once.
  */
-export async function bootAgain(context: ServiceContext, deviceId: string): Promise<z.infer<typeof bootAgainResult>> {
+export async function bootAgain(
+  context: ServiceContext,
+  { deviceId, traceparent = null }: z.infer<typeof bootAgainInput>,
+): Promise<z.infer<typeof bootAgainResult>> {
   const { db, clock, actor } = context
   const { organizationId } = actor
   const requestedAt = clock()
@@ -36,7 +39,7 @@ export async function bootAgain(context: ServiceContext, deviceId: string): Prom
     if (device._count.powerOns >= powerOnsPendingMax)
       throw new AppError('conflict', { public: 'This device is already being woken.' })
     const powerOn = await transaction.powerOn.create({
-      data: { organizationId, deviceId, requestedByUserId: actor.userId, requestedAt, expiresAt },
+      data: { organizationId, deviceId, requestedByUserId: actor.userId, requestedAt, expiresAt, traceparent },
       select: { id: true },
     })
     await recordChange(context, {
@@ -61,7 +64,7 @@ const powerOrdersPendingMax = 10
  */
 export async function orderPower(
   context: ServiceContext,
-  { deviceId, order }: z.infer<typeof powerOrderInput>,
+  { deviceId, order, traceparent = null }: z.infer<typeof powerOrderInput>,
 ): Promise<z.infer<typeof powerOrderResult>> {
   const { db, clock, actor } = context
   const { organizationId } = actor
@@ -90,7 +93,7 @@ export async function orderPower(
     if (device._count.powerOrders >= powerOrdersPendingMax)
       throw new AppError('conflict', { public: 'Too many orders are already waiting for this device.' })
     const powerOrder = await transaction.powerOrder.create({
-      data: { organizationId, deviceId, order, requestedByUserId: actor.userId, requestedAt, expiresAt },
+      data: { organizationId, deviceId, order, requestedByUserId: actor.userId, requestedAt, expiresAt, traceparent },
       select: { id: true },
     })
     await recordChange(context, {

@@ -74,7 +74,7 @@ export const deviceRouter = router({
     })
     .input(bootAgainInput)
     .output(bootAgainResult)
-    .mutation(({ ctx, input }) => bootAgain(ctx, input.deviceId)),
+    .mutation(({ ctx, input }) => bootAgain(ctx, input)),
   orderPower: procedure
     .meta({
       permission: 'device.power',

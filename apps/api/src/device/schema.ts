@@ -21,6 +21,7 @@ import {
   writtenMac,
 } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
+import { traceparentField } from '../rules/traceparent-field.ts'
 import { csvSizeMax } from './device-csv.ts'
 
 export const deviceSort = listSort(
@@ -270,10 +271,14 @@ export const approveKeysInput = z.object({
   waitingCount: count.min(1).max(devicesPerSiteMax),
 })
 
-export const bootAgainInput = z.object({ deviceId: uuid })
+export const bootAgainInput = z.object({ deviceId: uuid, traceparent: traceparentField })
 export const bootAgainResult = z.object({ powerOnId: uuid, expiresAt: instant }).meta({ id: 'PowerOnOrder' })
 
-export const powerOrderInput = z.object({ deviceId: uuid, order: z.enum(powerOrders) })
+export const powerOrderInput = z.object({
+  deviceId: uuid,
+  order: z.enum(powerOrders),
+  traceparent: traceparentField,
+})
 export const powerOrderResult = z.object({ powerOrderId: uuid, expiresAt: instant }).meta({ id: 'PowerOrder' })
 
 const deviceFields = {
@@ -330,6 +335,7 @@ export const removeManyInput = z.object({ deviceIds })
 export const powerManyInput = z.object({
   deviceIds: z.array(uuid).min(1).max(powerBulkMax),
   order: z.enum(['power_on', 'power_off', 'restart']),
+  traceparent: traceparentField,
 })
 export const manyDone = z.object({ count }).meta({ id: 'ChangedCount' })
 

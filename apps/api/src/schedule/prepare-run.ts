@@ -10,6 +10,14 @@ interface RunKey {
   instant: Date
 }
 
+interface Preparation {
+  now: Date
+  /** Left out where the run's time has come. */
+  requestedByUserId?: string | null
+  /** The caller's span. */
+  traceparent?: string | null | undefined
+}
+
 /** Per schedule; the oldest are dropped first. */
 const runsKeptMax = 1000
 
@@ -19,13 +27,13 @@ const patienceMs = 30 * 60_000
 /**
  * The run's row, made with a row for each of the schedule's devices where there is none yet. The devices are those of
  * this moment.
- * @param requestedByUserId left out where its time has come, which is recorded here
+ * Records a run whose time has come.
  * @returns null where there is no such schedule
  */
 export async function prepareRun(
   transaction: DbTransaction,
   { organizationId, scheduleId, instant }: RunKey,
-  { now, requestedByUserId }: { now: Date; requestedByUserId?: string | null },
+  { now, requestedByUserId, traceparent = null }: Preparation,
 ): Promise<string | null> {
   const key = { organizationId_scheduleId_instant: { organizationId, scheduleId, instant } }
   const known = await transaction.scheduleRun.findUnique({ where: key, select: { id: true } })
@@ -38,9 +46,9 @@ export async function prepareRun(
   const { name, farmId, siteId, ...carried } = schedule
   const [made] = await transaction.$queryRaw<{ id: string }[]>`
     insert into schedule_run (organization_id, id, schedule_id, instant, requested_by_user_id, action, power, rate_per_minute,
-      closes_at, device_count, created_at)
+      closes_at, device_count, created_at, traceparent)
     values (${organizationId}::uuid, gen_random_uuid(), ${scheduleId}::uuid, ${instant}, ${requestedByUserId ?? null}::uuid,
-      ${carried.action}::"ScheduleAction", ${carried.power}::"SchedulePower", ${carried.ratePerMinute}, ${instant}, 0, ${now})
+      ${carried.action}::"ScheduleAction", ${carried.power}::"SchedulePower", ${carried.ratePerMinute}, ${instant}, 0, ${now}, ${traceparent})
     on conflict do nothing returning id`
   // Another edge's report was first.
   if (!made) return (await transaction.scheduleRun.findUnique({ where: key, select: { id: true } }))?.id ?? null

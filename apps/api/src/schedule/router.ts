@@ -13,6 +13,7 @@ import {
   runDevicePage,
   runDevicesInput,
   runGetInput,
+  runNowInput,
   runPage,
   runStarted,
   runsInput,
@@ -118,9 +119,9 @@ export const scheduleRouter = router({
         creates: '/schedule-runs/{runId}',
       },
     })
-    .input(scheduleGetInput)
+    .input(runNowInput)
     .output(runStarted)
-    .mutation(({ ctx, input }) => runScheduleNow(ctx, input.scheduleId)),
+    .mutation(({ ctx, input }) => runScheduleNow(ctx, input)),
   runs: procedure
     .meta({
       permission: 'schedule.read',

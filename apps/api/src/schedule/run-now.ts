@@ -1,9 +1,11 @@
+import type { z } from 'zod'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
 import { recordChange } from '../events/record-change.ts'
 import { lockSchedule } from './change-schedule.ts'
 import { prepareRun } from './prepare-run.ts'
 import { horizonOf } from './schedule-horizon.ts'
+import type { runNowInput } from './schema.ts'
 import { readOverfullSites, requireTargetRoom } from './target-room.ts'
 
 /** Runs of a schedule by hand, within the time that edges know them. */
@@ -14,7 +16,10 @@ const byHandWithinMs = 60 * 60_000
  * Starts a run at once, also of a schedule that is switched off; its edges learn it within a second. Throws
  * `not_found`, `conflict`.
  */
-export async function runScheduleNow(context: ServiceContext, scheduleId: string): Promise<{ runId: string }> {
+export async function runScheduleNow(
+  context: ServiceContext,
+  { scheduleId, traceparent }: z.infer<typeof runNowInput>,
+): Promise<{ runId: string }> {
   const {
     db,
     clock,
@@ -50,7 +55,7 @@ export async function runScheduleNow(context: ServiceContext, scheduleId: string
     const runId = await prepareRun(
       transaction,
       { organizationId, scheduleId, instant },
-      { now, requestedByUserId: userId },
+      { now, requestedByUserId: userId, traceparent },
     )
     if (!runId) throw new AppError('not_found')
     const scope = { organizationId, ...schedule }

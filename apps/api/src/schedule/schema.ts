@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { instantOf, listSort, text } from '../rules/list-sort.ts'
 import { nameOf, pageInput, pageOf, searchInput, seenRevision, tag } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
+import { traceparentField } from '../rules/traceparent-field.ts'
 import { isTimeZone, problemOf } from './schedule-times.ts'
 
 /** Per farm: the limit of a desired state. */
@@ -73,6 +74,7 @@ export const updateScheduleInput = z
 export type ScheduleFields = Pick<z.output<typeof createScheduleInput>, keyof typeof scheduleFields>
 
 export const scheduleGetInput = z.object({ scheduleId: uuid })
+export const runNowInput = scheduleGetInput.extend({ traceparent: traceparentField })
 export const scheduleChangeInput = z.object({ scheduleId: uuid, revision: seenRevision })
 export const enableScheduleInput = scheduleChangeInput.extend({ enabled: z.boolean() })
 export const scheduleSort = listSort(

@@ -7,10 +7,12 @@ export interface ExportedBoot {
   boot: BootDetail
   path: BootPath
   usual: BootUsual
+  /** The span of the caller that ordered the start, as W3C Trace Context writes it. */
+  startedBy: string | null
 }
 
-export function exportedBoot(boot: BootDetail, usual: BootUsual): ExportedBoot {
-  return { boot, path: tracePath(boot), usual }
+export function exportedBoot(boot: BootDetail, more: Omit<ExportedBoot, 'boot' | 'path'>): ExportedBoot {
+  return { boot, path: tracePath(boot), ...more }
 }
 
 /**

@@ -1,4 +1,5 @@
 import { bootSpanId, bootTraceId } from '../../rules/boot-span-ids.ts'
+import { parseTraceparent } from '../../rules/tracer.ts'
 import { deviceOf, type ExportedBoot, spansOf } from './exported-boot.ts'
 
 /**
@@ -33,6 +34,7 @@ export function otlpTrace(exported: ExportedBoot): object {
               {
                 ...span(root, Object.assign(whole, { attributes: bootAttributes(exported) })),
                 status: statusOf(exported),
+                links: linksOf(exported),
               },
               ...spans.map((one) => ({ ...span(bootSpanId(boot.id, one.key), one), parentSpanId: root })),
             ],
@@ -86,6 +88,12 @@ function bootAttributes({ boot, path }: ExportedBoot): Attributes {
     boot.deviceId ? { 'bootfarm.device.id': boot.deviceId } : {},
     boot.vdisk ? { 'bootfarm.vdisk.id': boot.vdisk.id } : {},
   )
+}
+
+/** The boot is a trace of its own, since it begins with the device; it links to the span that ordered the start. */
+function linksOf({ startedBy }: ExportedBoot): object[] {
+  const cause = parseTraceparent(startedBy)
+  return cause ? [{ traceId: cause.traceId, spanId: cause.spanId }] : []
 }
 
 function statusOf({ boot: { outcome, failedCause } }: ExportedBoot): object {

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
 import { bootWith, guestWith } from '../../../test/edge-client.ts'
+import { testOrigin } from '../../../test/test-constants.ts'
 import { useTestSite } from '../../../test/test-site.ts'
+import { signInAs } from '../../../test/test-tenant.ts'
 import { spanAttributes, startTraceCollector } from '../../../test/trace-collector.ts'
 import type { ExportedBoot } from './exported-boot.ts'
 
@@ -125,4 +127,43 @@ test('who may not see the boot gets no file, and a wrong format is explained', a
     400,
     { code: 'invalid', errors: [{ in: 'query', field: 'format' }] },
   ])
+})
+
+const callersSpan = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
+test('a boot that a caller ordered links to the caller’s span, and a malformed one is refused', async () => {
+  const operator = await signInAs(site().api, site().tenant.organizationId, 'operator')
+  const order = (traceparent: string) =>
+    fetch(`${site().api.url}/api/v1/devices/${site().deviceId}/boot-again`, {
+      method: 'POST',
+      headers: { cookie: operator, 'content-type': 'application/json', origin: testOrigin },
+      body: JSON.stringify({ traceparent }),
+    })
+  for (const hostile of [
+    callersSpan.toUpperCase(),
+    `${callersSpan}\n`,
+    `01${callersSpan.slice(2)}`,
+    callersSpan.replace('b7ad6b7169203331', '0000000000000000'),
+    "00-'; drop table boot--",
+  ]) {
+    const answer = await order(hostile)
+    expect([answer.status, await answer.json()]).toMatchObject([
+      400,
+      {
+        code: 'invalid',
+        errors: [{ field: 'traceparent', message: expect.stringMatching(/^A traceparent has the form/) }],
+      },
+    ])
+  }
+  expect((await order(callersSpan)).status).toBe(200)
+  const startedUnixMs = site().api.clock.now.getTime() + 2_000
+  site().api.clock.advance(60_000)
+  const bootId = await report({ startedUnixMs })
+  const { resourceSpans } = JSON.parse((await get(bootId, 'otlp')).text) as {
+    resourceSpans: { scopeSpans: { spans: { name: string; links?: object[] }[] }[] }[]
+  }
+  const root = resourceSpans[0]?.scopeSpans[0]?.spans.find(({ name }) => name === 'boot')
+  expect(root?.links).toEqual([{ traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' }])
+  const later = await report({ startedUnixMs: startedUnixMs + 11 * 60_000 })
+  expect(JSON.parse((await get(later, 'json')).text)).toMatchObject({ startedBy: null })
 })

@@ -1,12 +1,14 @@
 import { z } from 'zod'
 import type { ServiceContext } from '../../context/service-context.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { traceparentOf } from '../../rules/tracer.ts'
 import { bootFileName } from '../boot-file-name.ts'
 import { getBoot } from '../get-boot.ts'
 import { getUsual } from '../get-usual.ts'
 import { findBoot } from '../read-boots.ts'
 import { bootGetInput } from '../schema.ts'
 import { type ExportedBoot, exportedBoot } from './exported-boot.ts'
+import { findCausingSpan } from './find-causing-span.ts'
 import { otlpTrace } from './otlp-trace.ts'
 import { pathTable } from './path-table.ts'
 import { perfettoTrace } from './perfetto-trace.ts'
@@ -50,5 +52,7 @@ export async function readBootFile(
   const boot = await getBoot(context, { bootId, detailKeptDays })
   const usual = await getUsual(context, bootId)
   const { extension, type, write } = forms[format]
-  return { name: bootFileName(row, extension), type, text: write(exportedBoot(boot, usual)) }
+  const cause = await findCausingSpan(context, row)
+  const exported = exportedBoot(boot, { usual, startedBy: cause && traceparentOf(cause) })
+  return { name: bootFileName(row, extension), type, text: write(exported) }
 }
