@@ -16,7 +16,7 @@ const powerOnsPendingMax = 10
  */
 export async function bootAgain(
   context: ServiceContext,
-  { deviceId, traceparent = null }: z.infer<typeof bootAgainInput>,
+  { deviceId, traceparent }: z.infer<typeof bootAgainInput>,
 ): Promise<z.infer<typeof bootAgainResult>> {
   const { db, clock, actor } = context
   const { organizationId } = actor
@@ -39,7 +39,14 @@ export async function bootAgain(
     if (device._count.powerOns >= powerOnsPendingMax)
       throw new AppError('conflict', { public: 'This device is already being woken.' })
     const powerOn = await transaction.powerOn.create({
-      data: { organizationId, deviceId, requestedByUserId: actor.userId, requestedAt, expiresAt, traceparent },
+      data: {
+        organizationId,
+        deviceId,
+        requestedByUserId: actor.userId,
+        requestedAt,
+        expiresAt,
+        traceparent: traceparent ?? null,
+      },
       select: { id: true },
     })
     await recordChange(context, {
@@ -64,7 +71,7 @@ const powerOrdersPendingMax = 10
  */
 export async function orderPower(
   context: ServiceContext,
-  { deviceId, order, traceparent = null }: z.infer<typeof powerOrderInput>,
+  { deviceId, order, traceparent }: z.infer<typeof powerOrderInput>,
 ): Promise<z.infer<typeof powerOrderResult>> {
   const { db, clock, actor } = context
   const { organizationId } = actor
@@ -93,7 +100,15 @@ export async function orderPower(
     if (device._count.powerOrders >= powerOrdersPendingMax)
       throw new AppError('conflict', { public: 'Too many orders are already waiting for this device.' })
     const powerOrder = await transaction.powerOrder.create({
-      data: { organizationId, deviceId, order, requestedByUserId: actor.userId, requestedAt, expiresAt, traceparent },
+      data: {
+        organizationId,
+        deviceId,
+        order,
+        requestedByUserId: actor.userId,
+        requestedAt,
+        expiresAt,
+        traceparent: traceparent ?? null,
+      },
       select: { id: true },
     })
     await recordChange(context, {

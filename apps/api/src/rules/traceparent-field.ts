@@ -11,4 +11,7 @@ export const traceparentField = z
     'A traceparent has the form 00-TRACE-SPAN-FLAGS: 32, 16 and 2 lower-case hexadecimal digits, trace and span not 0.',
   )
   .optional()
-  .describe("The caller's span as W3C Trace Context writes it; the traces of the boots that follow link to it.")
+  .meta({
+    description: "The caller's span as W3C Trace Context writes it; the traces of the boots that follow link to it.",
+    examples: ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
+  })

@@ -164,6 +164,7 @@ test('a boot that a caller ordered links to the caller’s span, and a malformed
   }
   const root = resourceSpans[0]?.scopeSpans[0]?.spans.find(({ name }) => name === 'boot')
   expect(root?.links).toEqual([{ traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' }])
+  site().api.clock.advance(11 * 60_000)
   const later = await report({ startedUnixMs: startedUnixMs + 11 * 60_000 })
   expect(JSON.parse((await get(later, 'json')).text)).toMatchObject({ startedBy: null })
 })
