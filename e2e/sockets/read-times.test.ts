@@ -69,8 +69,9 @@ test('edge and device report where the time of the reads went in each phase, and
       expect(count).toBeLessThanOrEqual(reads + retries)
     }
   }
-  const part = (name: 'warm' | 'cold' | 'send' | 'fetch' | 'wait' | 'turnaround') => phases.map((phase) => phase[name])
-  for (const name of ['warm', 'cold', 'send', 'fetch', 'wait', 'turnaround'] as const) {
+  const names = ['warm', 'cold', 'send', 'late', 'fetch', 'wait', 'turnaround'] as const
+  const part = (name: (typeof names)[number]) => phases.map((phase) => phase[name])
+  for (const name of names) {
     expect(countOf(whole[name])).toBe(countOf(...part(name)))
     expect(whole[name]?.sumUs ?? 0).toBe(part(name).reduce((sum, one) => sum + (one?.sumUs ?? 0), 0))
   }

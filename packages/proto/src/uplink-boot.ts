@@ -134,6 +134,11 @@ const readTimesOfPart = {
   cold: durationHistogram.optional(),
   send: durationHistogram.optional(),
   /**
+   * Measured by the edge for each READ whose fragments it sent again: from the last packet of its answer to that of its
+   * last retransmission. Absent from older edges.
+   */
+  late: durationHistogram.optional(),
+  /**
    * Measured by the device: each READ until its last byte, each read of its system, and from an answer to the next
    * read.
    */

@@ -12,6 +12,9 @@ const readTimes = z.object({
 })
 type ReadTimes = z.infer<typeof readTimes>
 
+/** The differences of medians or of 95th percentiles are not those of any reads: p95 could be below the median. */
+const remainder = readTimes.extend({ medianUs: z.null(), p95Us: z.null(), maxUs: z.null() })
+
 /** Read times of a phase or of the whole boot. Each is null if nothing was measured. */
 const readTimesOfPart = z.object({
   reads: count.describe(
@@ -21,10 +24,18 @@ const readTimesOfPart = z.object({
   storage: readTimes.nullable().describe('From a READ at the edge until its bytes were in memory.'),
   coldReads: count.describe('Reads of those that waited for a disk.'),
   send: readTimes.nullable().describe("From there until the edge's kernel had the last packet."),
-  wire: readTimes
+  wire: remainder
     .nullable()
     .describe(
-      "The remainder of the time from the device's READ to its last byte: the network, and what was lost on it. Its sum is exact; its median and p95 are differences of medians and of 95th percentiles.",
+      'The remainder of `fetch`: the network, and what was lost on it. Only its sum is known: edge and device measure different parts of a read, and nobody measures the remainder of each.',
+    ),
+  fetch: readTimes
+    .nullable()
+    .describe('Measured by the device, from its READ to the last byte: storage, send and wire together.'),
+  late: readTimes
+    .nullable()
+    .describe(
+      'By how much reads were later whose fragments the edge sent again: from the last packet of the answer to the last one of its last retransmission. It is contained in `wire`. Null: nothing was sent again, or the edge is older.',
     ),
   turnaround: readTimes.nullable().describe("The machine's own: from an answer to its next read."),
   wait: readTimes
@@ -72,28 +83,27 @@ function viewOf(...parts: PartReport[]): z.infer<typeof readTimesOfPart> {
     coldReads: of('cold')?.count ?? 0,
     send,
     wire: wireOf(fetch, storage, send),
+    fetch,
+    late: of('late'),
     turnaround: of('turnaround'),
     wait: of('wait'),
   }
 }
 
 /** The device knows how long its reads took, the edge how long they took there: the rest is the way. */
-function wireOf(fetch: ReadTimes | null, storage: ReadTimes | null, send: ReadTimes | null): ReadTimes | null {
+function wireOf(
+  fetch: ReadTimes | null,
+  storage: ReadTimes | null,
+  send: ReadTimes | null,
+): z.infer<typeof remainder> | null {
   if (!fetch || !storage || !send) return null
-  const rest = (pick: (times: ReadTimes) => number) => Math.max(0, Math.round(pick(fetch) - pick(storage) - pick(send)))
   // The edge may have counted READs whose answer the device has not got, or the other way round.
   const atTheEdge = (storage.sumUs / storage.count + send.sumUs / send.count) * fetch.count
-  const [medianUs, p95Us] = [rest(({ medianUs }) => medianUs), rest(({ p95Us }) => p95Us)]
   return {
     count: fetch.count,
-    medianUs,
-    p95Us,
-    // The longest of each part need not be those of one read.
-    maxUs: Math.max(
-      medianUs,
-      p95Us,
-      rest(({ maxUs }) => maxUs),
-    ),
+    medianUs: null,
+    p95Us: null,
+    maxUs: null,
     sumUs: Math.max(0, Math.round(fetch.sumUs - atTheEdge)),
   }
 }

@@ -759,7 +759,7 @@ pub fn Stream(comptime Io: type) type {
             assert(read.packets_out > 0);
             const ref = port.bootOf(read) orelse return;
             port.countTraffic(ref, read, arrival, now_us);
-            port.countTimes(ref, read, measured);
+            port.countTimes(ref, read, arrival, measured);
         }
 
         pub fn countTraffic(
@@ -786,12 +786,16 @@ pub fn Stream(comptime Io: type) type {
             port: *Self,
             ref: Boots.Ref,
             read: *const StreamServer.ReadRequest,
+            arrival: Arrival,
             measured: core.boot.ReadTimes.ReadSample,
         ) void {
             assert(read.length > 0);
-            // A retransmitted READ is small, and was counted the first time.
             const boot = port.boots.get(ref) orelse return;
-            if (!read.repeated and !boot.isOver()) boot.read_times.onRead(read.length, measured);
+            if (boot.isOver()) return;
+            const sent_at_us = arrival.at_us +| measured.storage_us +| measured.send_us;
+            boot.read_times.onSent(read.request_id, sent_at_us, read.repeated);
+            // A retransmitted READ is small, and was counted the first time.
+            if (!read.repeated) boot.read_times.onRead(read.length, measured);
         }
 
         /// Counts a READ without an answer; the device retransmits it.

@@ -679,8 +679,11 @@ test "a READ's size, place and fragments are the boot's, and a new one restarts 
     try testing.expectEqual(site.io.last_read.?.packets_out, stage2.traffic.missing_fragments);
     try testing.expectEqual(4, stage2.traffic.missing_fragments);
     request.repeated = true;
-    link.port.onAnswered(&request, arrival, site.io.now_us, sample);
+    const again: stream.Arrival = .{ .size = 50, .at_us = arrival.at_us + 700 };
+    link.port.onAnswered(&request, again, site.io.now_us, sample);
     try testing.expectEqual(4096, boot.read_times.initramfs.bytes);
+    // It has cost the time until then.
+    try testing.expectEqual(700, boot.read_times.initramfs.late.sum_us);
     // One that nobody answers is counted as it came.
     const sent = stage2.traffic;
     link.port.onUnanswered(&request, arrival);

@@ -24,6 +24,16 @@ pub fn note(histogram: *DurationHistogram, duration_us: u64) void {
     histogram.max_us = @max(histogram.max_us, std.math.lossyCast(u32, duration_us));
 }
 
+/// Replaces a duration that was noted before by a longer one. Without such a one nothing changes
+/// but the longest.
+pub fn prolong(histogram: *DurationHistogram, before_us: u64, duration_us: u64) void {
+    assert(duration_us >= before_us);
+    const bucket = @min(64 - @clz(before_us), buckets - 1);
+    histogram.counts[bucket] -|= 1;
+    histogram.sum_us -|= before_us;
+    histogram.note(duration_us);
+}
+
 /// Returns the sum of both histograms.
 pub fn plus(
     histogram: *const DurationHistogram,
@@ -85,6 +95,17 @@ test "a duration is in the bucket of its power of two, and no duration is too lo
     try testing.expectEqual(durations.len + 1, histogram.count());
     try testing.expectEqual(std.math.maxInt(u64), histogram.sum_us);
     try testing.expectEqual(std.math.maxInt(u32), histogram.max_us);
+}
+
+test "a prolonged duration is counted once" {
+    var histogram: DurationHistogram = .{};
+    histogram.note(3);
+    histogram.note(3);
+    histogram.prolong(3, 900);
+    var expected: DurationHistogram = .{};
+    expected.note(3);
+    expected.note(900);
+    try testing.expectEqual(expected, histogram);
 }
 
 test "a sum contains the samples of both" {

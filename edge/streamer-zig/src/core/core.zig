@@ -191,6 +191,7 @@ test {
     _ = @import("boot/policy.zig");
     _ = @import("boot/read_ahead_tally.zig");
     _ = @import("boot/read_times.zig");
+    _ = @import("boot/recent_reads.zig");
     _ = @import("boot/release.zig");
     _ = @import("boot/release_test.zig");
     _ = @import("boot/report.zig");

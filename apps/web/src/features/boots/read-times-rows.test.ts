@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readTimesGroups, readTimesRows } from './read-times-rows'
 
-test('each part has its share of all, one that was not measured has none, and neither has what the system waited', () => {
+test('each part has its share of all, one that was not measured has none, and neither has what is no part', () => {
   const times = (sumUs: number) => ({ count: 10, medianUs: 1, p95Us: 2, maxUs: 3, sumUs })
   const rows = readTimesRows({
     reads: 10,
@@ -10,6 +10,8 @@ test('each part has its share of all, one that was not measured has none, and ne
     coldReads: 0,
     send: times(300),
     wire: null,
+    fetch: times(900),
+    late: { ...times(70), count: 2 },
     turnaround: times(600),
     wait: times(5_000),
   })
@@ -18,6 +20,8 @@ test('each part has its share of all, one that was not measured has none, and ne
     ['Send', 0.3],
     ['Network', null],
     ['Client think time', 0.6],
+    ['Whole read', null],
+    ['Delay by retransmission', null],
     ['Blocked on disk', null],
   ])
 })
@@ -30,7 +34,9 @@ test('parts that took no time at all have a share of nothing', () => {
     storage: nothing,
     coldReads: 0,
     send: nothing,
-    wire: nothing,
+    wire: { ...nothing, medianUs: null, p95Us: null, maxUs: null },
+    fetch: null,
+    late: null,
     turnaround: nothing,
     wait: null,
   })
@@ -45,7 +51,9 @@ test('each phase has its group, one without reads has no rows, and the whole boo
     storage: one,
     coldReads: 0,
     send: one,
-    wire: one,
+    wire: { ...one, medianUs: null, p95Us: null, maxUs: null },
+    fetch: one,
+    late: null,
     turnaround: one,
     wait: one,
   }
@@ -56,6 +64,8 @@ test('each phase has its group, one without reads has no rows, and the whole boo
     coldReads: 0,
     send: null,
     wire: null,
+    fetch: null,
+    late: null,
     turnaround: null,
     wait: null,
   }
@@ -67,9 +77,9 @@ test('each phase has its group, one without reads has no rows, and the whole boo
     ],
   })
   expect(groups.map(({ title, reads, rows }) => [title, reads, rows.length])).toEqual([
-    ['Initramfs', 2, 5],
+    ['Initramfs', 2, 6],
     ['OS', 0, 0],
-    ['Whole boot', 2, 5],
+    ['Whole boot', 2, 6],
   ])
   expect(readTimesGroups({ ...read, phases: [] }).map(({ title }) => title)).toEqual(['Whole boot'])
 })

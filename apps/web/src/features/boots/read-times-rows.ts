@@ -6,7 +6,7 @@ type PartTimes = Omit<ReadTimes, 'phases'>
 export interface ReadTimesRow {
   title: string
   meaning: string
-  times: ReadTimes['storage']
+  times: ReadTimes['storage'] | ReadTimes['wire']
   /** Share of the sum of all parts, 0 to 1; null if it was not measured, or is no part. */
   share: number | null
   colour: string
@@ -20,6 +20,14 @@ const parts = [
   ['turnaround', 'Client think time', 'On the device, from an answer to its next read', '--phase-breather'],
 ] as const
 
+const fetch = {
+  title: 'Whole read',
+  meaning: 'On the device, from the read request to the last byte: storage, send and network together',
+} as const
+const late = {
+  title: 'Delay by retransmission',
+  meaning: 'Contained in the network: how much later reads were because the edge had to send parts of them again',
+} as const
 const wait = {
   title: 'Blocked on disk',
   meaning: 'From the operating system’s read until its data arrives, with or without read-ahead',
@@ -70,6 +78,15 @@ export function readTimesRows(readTimes: PartTimes): ReadTimesRow[] {
       isPart: true,
     }
   })
-  const waited = { ...wait, times: readTimes.wait, share: null, colour: 'transparent', isPart: false }
-  return readTimes.wait === null ? rows : [...rows, waited]
+  const beside: [{ title: string; meaning: string }, ReadTimesRow['times']][] = [
+    [fetch, readTimes.fetch],
+    [late, readTimes.late],
+    [wait, readTimes.wait],
+  ]
+  return [
+    ...rows,
+    ...beside
+      .filter(([, times]) => times !== null)
+      .map(([words, times]) => ({ ...words, times, share: null, colour: 'transparent', isPart: false })),
+  ]
 }

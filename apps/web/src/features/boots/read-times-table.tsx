@@ -6,6 +6,12 @@ import { type ReadTimes, type ReadTimesGroup, type ReadTimesRow, readTimesGroups
 
 const columns: Column<ReadTimesRow>[] = [
   { title: 'Part', cell: ({ title, meaning }) => <span title={meaning}>{title}</span> },
+  {
+    title: 'Reads',
+    align: 'right',
+    cell: ({ times }) => (times ? formatCount(times.count) : <Unknown label="none" />),
+  },
+  { title: 'Mean', align: 'right', cell: ({ times }) => duration(times && times.sumUs / times.count) },
   { title: 'Median', align: 'right', cell: ({ times }) => duration(times?.medianUs) },
   {
     title: 'p95',
@@ -37,6 +43,7 @@ export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; r
       <p className="border-line border-t px-4 py-3 text-ink-faint text-xs">
         Reads are counted as sent over the network. A large read of the operating system is split into several, and each
         one counts. Reads overlap, so the total can exceed the duration of the boot. The median and p95 are estimates.
+        Of the network, only mean and total are known: they are what remains of the whole reads.
         {readTimes.coldReads > 0 && ` ${countOf(readTimes.coldReads, 'read')} waited for the edge’s disk.`}
         {readTimes.phases.length === 0 &&
           (running
@@ -59,8 +66,8 @@ function GroupHeading({ group: { title, meaning, reads, bytes, rows } }: { group
   )
 }
 
-function duration(us: number | undefined) {
-  return us === undefined ? <Unknown label="not measured" /> : formatDuration(us)
+function duration(us: number | null | undefined) {
+  return us === undefined || us === null ? <Unknown label="not measured" /> : formatDuration(us)
 }
 
 function Share({ share, colour }: { share: number | null; colour: string }) {

@@ -6,6 +6,7 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
+const RecentReads = @import("recent_reads.zig");
 
 const Histogram = base.DurationHistogram;
 const assert = std.debug.assert;
@@ -17,6 +18,8 @@ pub const BootReadTimes = @This();
 initramfs: Part = .{},
 /// From then on; null before.
 system: ?Part = null,
+/// Of the current part.
+recent: RecentReads = .{},
 
 pub const Part = struct {
     /// Bytes requested by READs.
@@ -26,13 +29,16 @@ pub const Part = struct {
     cold: Histogram = .{},
     /// From there until the kernel had the last packet.
     send: Histogram = .{},
+    /// By how much reads whose fragments were sent again are later: from the last packet of the
+    /// answer to the last packet of its last retransmission.
+    late: Histogram = .{},
     /// Measured by the device.
     fetch: Histogram = .{},
     wait: Histogram = .{},
     turnaround: Histogram = .{},
 
     pub const histogram_names =
-        [_][]const u8{ "warm", "cold", "send", "fetch", "wait", "turnaround" };
+        [_][]const u8{ "warm", "cold", "send", "late", "fetch", "wait", "turnaround" };
 
     pub fn isEmpty(part: *const Part) bool {
         inline for (histogram_names) |name| {
@@ -67,6 +73,17 @@ pub fn onRead(times: *BootReadTimes, bytes: u64, sample: ReadSample) void {
     part.send.note(sample.send_us);
 }
 
+/// The last packet of an answer left at `at_us`. `is_repeated`: of one that was answered before.
+pub fn onSent(times: *BootReadTimes, request_id: u32, at_us: u64, is_repeated: bool) void {
+    if (!is_repeated) return times.recent.onAnswer(request_id, at_us);
+    const delay = times.recent.onRetransmission(request_id, at_us) orelse return;
+    const part = if (times.system) |*part| part else &times.initramfs;
+    if (delay.before_us == 0)
+        part.late.note(delay.us)
+    else
+        part.late.prolong(delay.before_us, delay.us);
+}
+
 /// Replaces the device's earlier report by this one. Returns true if it contains more samples.
 /// `after_failover`: the boot began at another edge, where the device may already have been in its
 /// last phase.
@@ -89,10 +106,16 @@ pub fn onReport(times: *BootReadTimes, reported: wire.ReadTimes, after_failover:
 fn beginSystem(times: *BootReadTimes, after_failover: bool) void {
     assert(times.system == null);
     times.system = .{};
+    times.recent = .{};
     if (!after_failover) return;
     const before = times.initramfs;
-    times.system =
-        .{ .bytes = before.bytes, .warm = before.warm, .cold = before.cold, .send = before.send };
+    times.system = .{
+        .bytes = before.bytes,
+        .warm = before.warm,
+        .cold = before.cold,
+        .send = before.send,
+        .late = before.late,
+    };
     times.initramfs =
         .{ .fetch = before.fetch, .wait = before.wait, .turnaround = before.turnaround };
 }
@@ -139,6 +162,24 @@ test "warm and cold reads are counted apart, and the device's newest report wins
     try testing.expect(!times.onReport(.{}, false));
     try testing.expect(!times.isEmpty());
     try testing.expectEqual(part.*, times.whole());
+}
+
+test "a read that was sent again is later once, in the part in which it was answered" {
+    var times: BootReadTimes = .{};
+    times.onSent(1, 1000, false);
+    times.onSent(2, 1100, false);
+    times.onSent(1, 1300, true);
+    times.onSent(1, 2000, true);
+    const part = &times.initramfs;
+    try testing.expectEqual(1, part.late.count());
+    try testing.expectEqual(1000, part.late.sum_us);
+    times.beginSystem(false);
+    times.onSent(2, 2500, true);
+    times.onSent(3, 2600, false);
+    times.onSent(3, 2900, true);
+    try testing.expectEqual(1, part.late.count());
+    try testing.expectEqual(300, times.system.?.late.sum_us);
+    try testing.expectEqual(1300, times.whole().late.sum_us);
 }
 
 test "once the device reports its system, reads are the system's, and the boot's the sum" {

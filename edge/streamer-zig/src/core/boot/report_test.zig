@@ -246,11 +246,14 @@ test "read times are written from their first bucket to their last, and only tho
     var boot = testBoot();
     boot.read_times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
     boot.read_times.onRead(1024, .{ .is_cold = false, .storage_us = 9, .send_us = 71 });
+    boot.read_times.onSent(1, 80, false);
+    boot.read_times.onSent(1, 83, true);
     var buffer: [size_max]u8 = undefined;
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "" ++
         "\"readTimes\":{\"bytes\":5120," ++
         "\"warm\":{\"firstBucket\":2,\"counts\":[1,0,1],\"maxUs\":9,\"sumUs\":12}," ++
-        "\"send\":{\"firstBucket\":7,\"counts\":[2],\"maxUs\":71,\"sumUs\":141}}") != null);
+        "\"send\":{\"firstBucket\":7,\"counts\":[2],\"maxUs\":71,\"sumUs\":141}," ++
+        "\"late\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3}}") != null);
 }
 
 test "read times are written for the boot and each phase, even one without reads" {

@@ -164,7 +164,7 @@ fn takeReadEvent(port: *StreamPort, event: *const shard_messages.ReadEvent) void
         .came => policy.onShardRead(read, ref, event.arrival),
         .unanswered => policy.onUnanswered(read, event.arrival),
         .sending => |at_us| policy.countTraffic(ref, read, event.arrival, at_us),
-        .answered => |measured| policy.countTimes(ref, read, measured),
+        .answered => |measured| policy.countTimes(ref, read, event.arrival, measured),
         .store_error => |at_us| policy.onStoreError(read, at_us),
     }
 }
