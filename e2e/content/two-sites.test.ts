@@ -26,8 +26,11 @@ interface Place {
 
 const mib = 1 << 20
 const imageSize = 8 * mib
-/** Between two reads of 64 KiB of a device that is to meet a fault in the middle: its disk takes 12 s. */
-const readStepMs = 100
+/**
+ * Between two reads of 64 KiB of a device that is to meet a fault in the middle: its disk takes 38 s. One whose boots
+ * are the other edge's asks for several seconds before this one answers.
+ */
+const readStepMs = 300
 const scratch = scratchDirectory()
 let plane: ControlPlane
 /** Two of one site, then two of the other. */
@@ -68,17 +71,21 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** Switches devices on at an edge; resolves when it serves their disks. */
+/** Restarts an edge and switches devices on at it; resolves when each of them reads its disk. */
 async function untilReading(edge: ControlledEdge, macs: string[]) {
+  // Streams of before are gone, and what was read since the start would not be checked again.
+  await edge.restart()
   await edge.process.waitFor(/of this site is heard/)
-  const before = await edge.readCount()
   const devices = macs.map((mac) => bootWhole(edge, mac, { image: released.image, stepMs: readStepMs }))
-  // Both have read: one alone would read more slowly.
-  while ((await edge.readCount()) < before + 20) {
-    if (!edge.process.isRunning) throw new Error(edge.process.output)
-    await pause()
-  }
+  while ((await edge.streamCount()) < macs.length) await aliveBeside(edge)
+  const before = await edge.readCount()
+  while ((await edge.readCount()) < before + 20) await aliveBeside(edge)
   return devices
+}
+
+async function aliveBeside(edge: ControlledEdge) {
+  if (!edge.process.isRunning) throw new Error(edge.process.output)
+  await pause()
 }
 
 test('what one edge imports is promoted once all four edges of two sites hold it, and boots at each', async () => {
@@ -114,8 +121,6 @@ test('devices of an edge that is killed continue at the other edge of its site, 
 
 test('blocks that are damaged while a device reads its disk are repaired before it gets there', async () => {
   const [source, { edge, mac }] = places
-  // What was read since the start is not checked again.
-  await edge.restart()
   const [device] = await untilReading(edge, [mac])
   if (!device) throw new Error('no device')
   const offsets = [imageSize - 2 * mib, imageSize - mib, imageSize - 4096]

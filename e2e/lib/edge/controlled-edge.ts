@@ -247,6 +247,11 @@ export class ControlledEdge {
     return (await edgeFigures(this.#metricsPort)).bootfarm_edge_stream_reads_total ?? 0
   }
 
+  /** Counts the devices that stream their disks, as it last published them. */
+  async streamCount(): Promise<number> {
+    return (await edgeFigures(this.#metricsPort)).bootfarm_edge_streams_open ?? 0
+  }
+
   query<T>(): Promise<T> {
     return this.api.query<T>('edge.get', { edgeId: this.edgeId })
   }
