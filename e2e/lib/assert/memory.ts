@@ -9,7 +9,8 @@ const poolStackKib = 16 << 10
 /**
  * What a process may write without asking the system for more, in KiB: its tables before and after their first use, and
  * what its allocators hold. Resident memory grows with the first use of each slot, and so with the speed of a flood;
- * this grows only when a program takes memory that it did not reserve at its start. Stacks of pool threads do not count.
+ * this grows only when a program takes memory that it did not reserve at its start. Stacks of pool threads are left
+ * out.
  */
 export function reservedKib(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
