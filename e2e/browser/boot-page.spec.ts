@@ -84,6 +84,7 @@ test('bytes, packets, reads and the source of each value are shown', async ({ pa
 })
 
 test('read time is broken down for each phase and for the whole boot', async ({ page }) => {
+  const all = [1, 2, 3, 4, 5]
   await openReadyBoot(page)
   const table = page.getByRole('table', { name: 'Disk read latency' })
   const groups = table.getByRole('rowgroup').filter({ has: page.getByRole('rowheader') })
@@ -91,18 +92,17 @@ test('read time is broken down for each phase and for the whole boot', async ({ 
   const reads: number[] = []
   for (const [index, phase] of ['Initramfs', 'OS', 'Whole boot'].entries()) {
     const rows = groups.nth(index).getByRole('row')
-    await expect(rows).toHaveCount(6)
     await expect(rows.first()).toHaveText(new RegExp(`^${phase}[\\d,.\\s]+ reads?, \\d[\\d.]*\\s(KiB|MiB)$`))
     reads.push(Number((await rows.first().textContent())?.match(/([\d,.\s]+) reads?,/)?.[1]?.replace(/\D/g, '')))
-    for (const part of ['Storage', 'Send', 'Network', 'Client think time']) {
-      const cells = rows.filter({ hasText: part }).getByRole('cell')
-      for (const figure of [0, 1, 2, 3]) await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
-      await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
-    }
+    const cellsOf = (part: string) => rows.filter({ has: page.getByText(part, { exact: true }) }).getByRole('cell')
+    // Mean, median, p95, longest and total; of the network, which nobody measures for each read, the first and the last.
+    const figures = { Storage: all, Send: all, 'Client think time': all, 'Whole read': all, Network: [1, 5] }
+    for (const [part, measured] of Object.entries({ ...figures, 'Blocked on disk': all }))
+      for (const figure of measured) await expect(cellsOf(part).nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
+    for (const part of ['Storage', 'Send', 'Network', 'Client think time'])
+      await expect(cellsOf(part).nth(6)).toHaveText(/^\d+ %$/)
     // One READ per read of its system; large reads are split.
-    const waited = rows.filter({ hasText: 'Blocked on disk' }).getByRole('cell')
-    for (const figure of [0, 1, 2, 3]) await expect(waited.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
-    await expect(waited.nth(4)).toBeEmpty()
+    await expect(cellsOf('Blocked on disk').nth(6)).toBeEmpty()
   }
   const [initramfs = 0, system = 0, whole = 0] = reads
   expect(initramfs).toBeGreaterThan(0)
