@@ -95,7 +95,7 @@ test('read time is broken down for each phase and for the whole boot', async ({ 
     await expect(rows.first()).toHaveText(new RegExp(`^${phase}[\\d,.\\s]+ reads?, \\d[\\d.]*\\s(KiB|MiB)$`))
     reads.push(Number((await rows.first().textContent())?.match(/([\d,.\s]+) reads?,/)?.[1]?.replace(/\D/g, '')))
     const cellsOf = (part: string) => rows.filter({ has: page.getByText(part, { exact: true }) }).getByRole('cell')
-    // Mean, median, p95, longest and total; of the network only the first and the last, since no read of it is measured.
+    // Mean, median, p95, longest and total; of the network the first and the last only: no read of it is measured.
     const figures = { Storage: all, Send: all, 'Client think time': all, 'Whole read': all, Network: [1, 5] }
     for (const [part, measured] of Object.entries({ ...figures, 'Blocked on disk': all }))
       for (const figure of measured) await expect(cellsOf(part).nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
