@@ -67,8 +67,21 @@ function socketsAtPorts(pid: number): string[] {
       .filter(([, local = '', remote = '']) => wanted.has(local.slice(-4)) && remote.endsWith(':0000'))
       .map((fields) => `socket:[${fields[9]}]`),
   )
-  const own = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`))
+  const own = openFiles(pid).map(({ name }) => name)
   return bound.filter((socket) => own.includes(socket)).sort()
+}
+
+/** What a process has open; what it closes meanwhile is left out. */
+function openFiles(pid: number): { name: string; inode: number }[] {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    const link = `/proc/${pid}/fd/${fd}`
+    try {
+      return [{ name: readlinkSync(link), inode: statSync(link).ino }]
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+      throw error
+    }
+  })
 }
 
 const below = (sector: number) => disk.subarray(sector * 512, (sector + 1) * 512)
@@ -119,15 +132,9 @@ test('a persistent write cache is read back after exchanges, and nothing is lost
 
 /** The files of write caches that a process has open, by inode; they have no names. */
 function cacheFiles(pid: number): string[] {
-  return readdirSync(`/proc/${pid}/fd`)
-    .map((fd) => {
-      try {
-        return `${readlinkSync(`/proc/${pid}/fd/${fd}`)} ${statSync(`/proc/${pid}/fd/${fd}`).ino}`
-      } catch {
-        return ''
-      }
-    })
-    .filter((file) => file.includes('(deleted)'))
+  return openFiles(pid)
+    .filter(({ name }) => name.includes('(deleted)'))
+    .map(({ name, inode }) => `${name} ${inode}`)
     .sort()
 }
 
