@@ -387,6 +387,8 @@ const Plan = struct {
         });
         edge.addAnonymousImport("bootfarm_target", .{ .root_source_file = exe.getEmittedBin() });
         edge.addAnonymousImport("boot_media_uefi", .{ .root_source_file = bootMediaUefi(b) });
+        const vectors = "../../packages/proto/vectors/files-read-v1.json";
+        embed(b, edge, "files_read_vectors_json", vectors);
     }
 
     /// Run alone by `test-NAME`, and with all others by `test`.

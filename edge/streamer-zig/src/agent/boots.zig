@@ -44,6 +44,8 @@ pub fn Boots(comptime Io: type) type {
         holdings: holdings.OwnHoldings = .{},
         caches: WriteCaches,
         profiles: Profiles,
+        /// What boots in progress read.
+        reads: core.boot.ReadLog = .none,
         /// The first address of this edge's own network.
         network: base.Ip4 = .zero,
         /// The write cache of every boot in standalone use.
@@ -67,6 +69,7 @@ pub fn Boots(comptime Io: type) type {
             if (boots.unregistered) |*limit| limit.deinit(gpa);
             boots.caches.deinit(gpa);
             boots.profiles.deinit();
+            boots.reads.deinit(gpa);
             boots.discovery.devices.deinit(gpa);
             boots.* = undefined;
         }

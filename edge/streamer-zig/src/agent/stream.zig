@@ -795,7 +795,16 @@ pub fn Stream(comptime Io: type) type {
             const sent_at_us = arrival.at_us +| measured.storage_us +| measured.send_us;
             boot.read_times.onSent(read.request_id, sent_at_us, read.repeated);
             // A retransmitted READ is small, and was counted the first time.
-            if (!read.repeated) boot.read_times.onRead(read.length, measured);
+            if (read.repeated) return;
+            boot.read_times.onRead(read.length, measured);
+            port.boots.reads.add(boot.identity.id, &boot.read_log_slot, &.{
+                .at_us = arrival.at_us -| boot.started_us,
+                .offset = read.offset,
+                .length = read.length,
+                .storage_us = measured.storage_us,
+                .is_cold = measured.is_cold,
+                .is_ahead = read.kind == .ahead,
+            });
         }
 
         /// Counts a READ without an answer; the device retransmits it.

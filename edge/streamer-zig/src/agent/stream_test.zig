@@ -641,6 +641,8 @@ test "a device without a cipher in common is refused, and told so at its boot" {
 test "a READ's size, place and fragments are the boot's, and a new one restarts nothing" {
     const site: *Site = try .withVersion();
     defer site.destroy();
+    var blocks: [2]core.boot.BlockChains.Block = undefined;
+    site.boots.reads = try .init(gpa, &blocks, 1);
     var link: Link = try .init(site);
     defer link.deinit();
     const ref = try site.begin(1);
@@ -695,6 +697,8 @@ test "a READ's size, place and fragments are the boot's, and a new one restarts 
     site.boots.apply(ref, site.io.now_us, .{ .ready = .stream });
     link.port.onAnswered(&request, arrival, site.io.now_us, sample);
     try testing.expectEqual(4096, boot.read_times.initramfs.bytes);
+    const slot = &site.boots.reads.slots[boot.read_log_slot];
+    try testing.expectEqual(core.boot.read_list.record_size, slot.chain.size);
 }
 
 test "a READ that a shard serves is the boot's like any other" {

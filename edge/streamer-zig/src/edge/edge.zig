@@ -55,7 +55,10 @@ layer_copies: ?*host.LayerCopies = null,
 repairer: ?*host.Repairer = null,
 captures: ?host.BootCaptures = null,
 /// The same files through another directory descriptor: two threads cannot iterate over one.
-waiting_captures: ?host.CaptureFiles = null,
+waiting_captures: ?host.FilesOfBoots = null,
+/// Null where nothing that boots read is kept.
+reads: ?*host.BootReads = null,
+waiting_reads: ?host.FilesOfBoots = null,
 state: ?*host.StateBox = null,
 /// How often manifests in the store were replaced.
 replaced: u64 = 0,
@@ -272,6 +275,7 @@ pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
     if (edge.link) |link| link.setPeers(now_us, edge.boots.peers);
     if (edge.link) |link| link.setStoreErrors(&loop.stream.policy.store_errors);
     edge.publish(loop);
+    if (edge.reads) |reads| reads.tick(&edge.boots);
     edge.saveLeases(now_us);
     edge.openAgain();
     edge.lookAhead(now_us);

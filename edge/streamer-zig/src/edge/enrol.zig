@@ -24,6 +24,7 @@ const token_size_max = uplink_message.join_token_size_max;
 const of_an_identity = [_][]const u8{
     "identity.json", "edge.key",      "seal.key",  "state.json",   "epoch",               "reports",
     "captures",      "boots.journal", "power-ons", "power-orders", host.update_root_name, "update-metadata",
+    "reads",         "files-read",
 };
 
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
@@ -213,7 +214,7 @@ fn keep(
     data.writeIdentity(identity) catch
         return complaint.set("{s}/identity.json cannot be written.", .{options.data});
     // An edge that finds them starts on a full disk, too.
-    for ([_][]const u8{ "store", "reports", "captures" }) |name| {
+    for ([_][]const u8{ "store", "reports", "captures", "reads", "files-read" }) |name| {
         var dir = data.subDir(name) catch continue;
         dir.close(data.io);
     }

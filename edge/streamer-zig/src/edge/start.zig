@@ -7,6 +7,7 @@ const store = @import("store");
 const host = @import("host");
 const options_module = @import("options.zig");
 const networks = @import("networks.zig");
+const boot_records = @import("records/boot_records.zig");
 const edge_store = @import("edge_store.zig");
 const TableSizes = @import("table_sizes.zig");
 const standalone = @import("standalone.zig");
@@ -62,7 +63,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     const open = try openSockets(edge, found.listens, complaint);
     edge.io.interfaces = try interfacesOf(edge, found.listens);
     try prepareLoop(edge, open, &found, stream_key, complaint);
-    try prepareCaptures(edge, complaint);
+    try boot_records.prepareCaptures(edge, complaint);
     if (!edge.options.isAlone()) try prepareUplink(edge, complaint);
     try prepareWriteCaches(edge, complaint);
     takeWriteCaches(edge);
@@ -507,43 +508,6 @@ fn openListener(
     };
 }
 
-/// Nothing is captured where nothing is heard, or where nobody wants it.
-fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
-    const is_alone = edge.options.isAlone();
-    if (edge.loop.watch.listeners.len == 0 or (is_alone and edge.options.capture == null)) return;
-    const files = try captureFiles(edge, complaint) orelse return;
-    if (!is_alone) edge.waiting_captures = try captureFiles(edge, complaint);
-    edge.captures = .{
-        .store = try host.BootCaptures.allocate(edge.gpa),
-        .files = files,
-        // Until the control plane has sent what it wants.
-        .wanted = if (is_alone) .always else .failed,
-        .written = Edge.written,
-        .context = edge,
-    };
-    edge.loop.watch.captures = &edge.captures.?;
-}
-
-/// Null: the disk does not take them.
-fn captureFiles(edge: *const Edge, complaint: *Complaint) Error!?host.CaptureFiles {
-    const io = edge.init.io;
-    if (edge.options.capture) |path| {
-        const options: std.Io.Dir.CreateDirPathOpenOptions =
-            .{ .open_options = .{ .iterate = true } };
-        const dir = std.Io.Dir.cwd().createDirPathOpen(io, path, options) catch
-            return complaint.set(
-                "The directory for captures {s} cannot be created or written.",
-                .{path},
-            );
-        return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_kept };
-    }
-    const dir = edge.data.?.subDir("captures") catch {
-        host.health.set(.other_files_not_kept, true);
-        return null;
-    };
-    return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_waiting };
-}
-
 const OwnIdentity = struct {
     identity: host.data_dir.Identity,
     signing_key: [32]u8,
@@ -618,6 +582,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     edge.peers.epoch = edge.epoch;
     edge.peers.holdings.own_http_port = edge.options.ports.http;
     edge.loop.peers = .{ .policy = .{ .table = &edge.peers, .boots = &edge.boots } };
+    try boot_records.prepareReads(edge, complaint);
     try prepareThreads(edge, &own, complaint);
     try loadState(edge, .{
         .edge_id = own.identity.edgeId,
@@ -649,6 +614,7 @@ fn prepareThreads(edge: *Edge, own: *const OwnIdentity, complaint: *Complaint) E
         .report_log = &edge.log.?,
         .data = data,
         .captures = if (edge.waiting_captures) |*files| files else null,
+        .reads = if (edge.waiting_reads) |*files| files else null,
         .client_options = .{
             .transport = own.transport,
             .key = own.key,

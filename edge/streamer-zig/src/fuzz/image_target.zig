@@ -46,6 +46,30 @@ pub fn disks(case: *Case) Violation!bool {
     return true;
 }
 
+/// The map of files of a damaged disk: whole, or an error.
+pub fn fileMaps(case: *Case) Violation!bool {
+    const prng = &case.prng;
+    const is_small = prng.chance(1, 2);
+    if (is_small) {
+        switch (prng.below(3)) {
+            0 => test_disk.debian(&bytes, .ext4),
+            1 => test_disk.debian(&bytes, .ext2),
+            else => test_disk.efiPartition(&bytes),
+        }
+        for (0..@intCast(prng.below(8))) |_| damage(case);
+    } else damagedGolden(case);
+    var memory_disk: image.MemoryDisk = .{ .bytes = &bytes };
+    const source = if (is_small) memory_disk.source() else golden.source();
+    const gpa = std.heap.smp_allocator;
+    var map = image.mapDisk(gpa, &source, .{ .reads = 200_000 }) catch return false;
+    defer map.deinit(gpa);
+    try expect(map.isWhole(), "a map has no gaps, and every name has a parent");
+    var buffer: [64]u8 = undefined;
+    for (0..map.names.len) |index| for (map.path(@intCast(index), &buffer)) |byte|
+        try expect(std.ascii.isPrint(byte), "a path is printable");
+    return map.names.len > 1;
+}
+
 /// Sensitive values: numbers in tables, and sizes at their limits.
 fn damage(case: *Case) void {
     const prng = &case.prng;
@@ -120,8 +144,9 @@ var golden: image.golden.GoldenDisk = undefined;
 /// What is open at once: the search, and the memory to unpack files of Btrfs.
 var golden_memory: [24 << 20]u8 = undefined;
 
-/// File systems made by their own tools, with damaged tables, most often with matching checksums.
-pub fn fileSystems(case: *Case) Violation!bool {
+/// Loads a file system made by its own tools, with damaged tables, most often with matching
+/// checksums.
+fn damagedGolden(case: *Case) void {
     const prng = &case.prng;
     const name = prng.pick(image.golden.Name, std.enums.values(image.golden.Name));
     golden.load(name);
@@ -136,6 +161,10 @@ pub fn fileSystems(case: *Case) Violation!bool {
         }
     }
     if (name == .btrfs and !prng.chance(1, 8)) golden.seal();
+}
+
+pub fn fileSystems(case: *Case) Violation!bool {
+    damagedGolden(case);
     const source = golden.source();
     var fixed: std.heap.FixedBufferAllocator = .init(&golden_memory);
     disk.open(fixed.allocator(), &source) catch |problem| {

@@ -58,6 +58,7 @@ const targets = [_]Target{
         .run = @import("image_target.zig").fileSystems,
         .weight = 64,
     },
+    .{ .name = "image-file-maps", .run = @import("image_target.zig").fileMaps, .weight = 512 },
     .{ .name = "image-disks", .run = @import("image_target.zig").disks, .weight = 16 },
     .{ .name = "image-vhd", .run = @import("container_target.zig").vhd, .weight = 16 },
     .{ .name = "image-vhdx", .run = @import("container_target.zig").vhdxFile, .weight = 64 },

@@ -32,6 +32,8 @@ pub const Part = struct {
     partition: ?partitions_module.Partition,
     /// "group/volume" of a logical volume of LVM.
     logical: ?[]const u8 = null,
+    /// Where a logical volume lies.
+    segments: []const lvm.LogicalVolume.Segment = &.{},
     volume: Volume,
     content: file_system.OpenResult,
     /// The partition, or its file system, extends beyond the end of the disk.
@@ -174,7 +176,9 @@ fn appendLogical(disk: *Disk, arena: Allocator, logical: *const lvm.Found) OpenE
         },
     };
     try disk.append(null, volume);
-    disk.parts.buffer[disk.parts.count - 1].logical = logical.name;
+    const part = &disk.parts.buffer[disk.parts.count - 1];
+    part.logical = logical.name;
+    part.segments = logical.content.linear.segments;
 }
 
 fn append(disk: *Disk, partition: ?partitions_module.Partition, volume: Volume) OpenError!void {

@@ -12,7 +12,7 @@ const int = volume_module.int;
 
 pub const block_size_max = 64 << 10;
 pub const root_inode = 2;
-const journal_inode = 8;
+pub const journal_inode = 8;
 
 pub const OpenError = InodeError || error{
     NotExt,
@@ -32,6 +32,7 @@ pub const Kind = enum { file, directory, symlink, other };
 
 const compat = struct {
     const has_journal = 0x4;
+    const orphan_file = 0x1000;
 };
 const incompat = struct {
     const filetype = 0x2;
@@ -68,6 +69,10 @@ pub const Ext = struct {
     blocks_per_group: u32,
     descriptor_size: u32,
     first_data_block: u32,
+    /// Blocks that each copy of the group descriptors may grow by.
+    reserved_descriptor_blocks: u32,
+    /// The inode of the orphan file, or 0.
+    orphan_inode: u32,
     /// From this group of descriptors on, each group of groups has its own; null: all are at the
     /// start.
     first_meta_group: ?u32,
@@ -104,6 +109,11 @@ pub const Ext = struct {
             .blocks_per_group = int(u32, &super, 32),
             .descriptor_size = if (is_wide) int(u16, &super, 254) else 32,
             .first_data_block = int(u32, &super, 20),
+            .reserved_descriptor_blocks = int(u16, &super, 206),
+            .orphan_inode = if (int(u32, &super, 92) & compat.orphan_file != 0)
+                int(u32, &super, 640)
+            else
+                0,
             .first_meta_group = if (features & incompat.meta_bg != 0)
                 int(u32, &super, 260)
             else
@@ -161,10 +171,12 @@ pub const Ext = struct {
         var buffer: [inode_kept_max]u8 = @splat(0);
         const inode_size = @min(ext.inode_size, buffer.len);
         try ext.read(buffer[0..inode_size], at);
-        return Inode.parse(buffer[0..inode_size], at);
+        var inode = try Inode.parse(buffer[0..inode_size], at);
+        inode.number = number;
+        return inode;
     }
 
-    fn descriptorAt(ext: *const Ext, group: u32) InodeError!u64 {
+    pub fn descriptorAt(ext: *const Ext, group: u32) InodeError!u64 {
         const per_block = ext.block_size / ext.descriptor_size;
         const block_index = group / per_block;
         const within = @as(u64, group % per_block) * ext.descriptor_size;
@@ -184,7 +196,7 @@ pub const Ext = struct {
     }
 
     /// Groups 0, 1 and powers of 3, 5 and 7 hold copies.
-    fn hasSuperBlock(ext: *const Ext, group: u64) bool {
+    pub fn hasSuperBlock(ext: *const Ext, group: u64) bool {
         if (!ext.has_sparse_super or group <= 1) return true;
         for ([_]u64{ 3, 5, 7 }) |prime| {
             var power = prime;
@@ -210,16 +222,19 @@ const attributes_magic = 0xea020000;
 
 /// Holds values only.
 pub const Inode = struct {
+    number: u32 = 0,
     kind: Kind,
     /// Bytes.
     size: u64,
     flags: u32,
     blocks: [60]u8,
+    /// The block of its extended attributes, or 0.
+    attributes_block: u64 = 0,
     /// A small file's bytes after the first 60.
     tail: struct { at: u64 = 0, size: u32 = 0 } = .{},
 
     const flag_encrypted = 0x800;
-    const flag_extents = 0x80000;
+    pub const flag_extents = 0x80000;
     const flag_inline = 0x10000000;
 
     /// `at` is the offset of the inode in the file system.
@@ -234,18 +249,19 @@ pub const Inode = struct {
             .size = int(u32, raw, 4) | @as(u64, int(u32, raw, 108)) << 32,
             .flags = int(u32, raw, 32),
             .blocks = raw[40..100].*,
+            .attributes_block = int(u32, raw, 104) | @as(u64, int(u16, raw, 118)) << 32,
         };
         if (inode.size >= 1 << 63) return error.Corrupt;
         if (inode.isInline()) inode.tail = try findTail(raw, at);
         return inode;
     }
 
-    fn isInline(inode: *const Inode) bool {
+    pub fn isInline(inode: *const Inode) bool {
         return inode.flags & flag_inline != 0;
     }
 
     /// Short targets of symbolic links are stored in place of the block numbers.
-    fn isFastLink(inode: *const Inode) bool {
+    pub fn isFastLink(inode: *const Inode) bool {
         return inode.kind == .symlink and inode.size < 60 and
             inode.flags & (flag_extents | flag_inline) == 0;
     }
@@ -276,10 +292,10 @@ pub const Inode = struct {
 };
 
 /// Four levels reach every block that a 32-bit number can count; deeper trees are not made.
-const depth_max = 5;
+pub const depth_max = 5;
 const extent_size = 12;
 const extent_magic = 0xf30a;
-const direct_count = 12;
+pub const direct_count = 12;
 
 /// Consecutive blocks of a file that are contiguous on the disk, or a hole that reads as zeros.
 const Run = struct {
@@ -342,7 +358,7 @@ fn findRun(ext: *const Ext, inode: *const Inode, block: u64) InodeError!Run {
 }
 
 /// Checks that the block is within the file system.
-fn checked(ext: *const Ext, block: u64, count: u64) InodeError!u64 {
+pub fn checked(ext: *const Ext, block: u64, count: u64) InodeError!u64 {
     if (block == 0 or count > ext.blocks or block > ext.blocks - count) return error.Corrupt;
     return block;
 }
@@ -384,17 +400,17 @@ fn ofExtent(ext: *const Ext, entry: *const ExtentEntry, block: u64, limit: u64) 
     return .{ .first = first, .count = count, .on_disk = if (is_written) on_disk else null };
 }
 
-const ExtentEntry = [extent_size]u8;
+pub const ExtentEntry = [extent_size]u8;
 
 /// The entries of one node: in the inode, or in a block, which is read in parts.
-const ExtentNode = struct {
+pub const ExtentNode = struct {
     ext: *const Ext,
     inode: *const Inode,
     block: ?u64,
     count: u32,
     depth: u16,
 
-    fn open(ext: *const Ext, inode: *const Inode, block: ?u64) InodeError!ExtentNode {
+    pub fn open(ext: *const Ext, inode: *const Inode, block: ?u64) InodeError!ExtentNode {
         var entries: ExtentNode = .{
             .ext = ext,
             .inode = inode,
@@ -412,7 +428,7 @@ const ExtentNode = struct {
     }
 
     /// ExtentEntry 0 is the header.
-    fn get(entries: *const ExtentNode, index: u32) InodeError!ExtentEntry {
+    pub fn get(entries: *const ExtentNode, index: u32) InodeError!ExtentEntry {
         const at = @as(u64, index) * extent_size;
         const block = entries.block orelse
             return entries.inode.blocks[@intCast(at)..][0..extent_size].*;
@@ -448,7 +464,7 @@ const ExtentNode = struct {
 };
 
 /// Block numbers examined at once to find contiguous runs.
-const numbers_max = 256;
+pub const numbers_max = 256;
 
 fn findIndirect(ext: *const Ext, inode: *const Inode, block: u64) InodeError!Run {
     if (block < direct_count)

@@ -99,7 +99,7 @@ pub const Fat = struct {
     }
 
     /// Returns the next cluster of a chain, or null at the end.
-    fn nextCluster(fat: *const Fat, cluster: u32) Error!?u32 {
+    pub fn nextCluster(fat: *const Fat, cluster: u32) Error!?u32 {
         const next: u32 = switch (fat.width) {
             .fat12 => next: {
                 const raw = try fat.tableEntry(2, @as(u64, cluster) + cluster / 2);
@@ -125,7 +125,7 @@ pub const Fat = struct {
         return raw;
     }
 
-    fn check(fat: *const Fat, cluster: u32) error{Corrupt}!void {
+    pub fn check(fat: *const Fat, cluster: u32) error{Corrupt}!void {
         if (cluster < 2 or cluster - 2 >= fat.clusters) return error.Corrupt;
     }
 

@@ -220,6 +220,51 @@ pub const FileSystem = union(enum) {
             },
         }
     }
+
+    /// Returns the next entry of a directory; `names` are those of `directory`.
+    pub fn nextNode(
+        system: *const FileSystem,
+        directory: *const Node,
+        names: *Names,
+    ) Error!?struct { name: []const u8, node: Error!Node } {
+        switch (names.*) {
+            .ext => |*entries| while (try entries.next()) |entry| {
+                if (isDots(entry.name)) continue;
+                return .{ .name = entry.name, .node = ofExt(&system.ext, entry.inode) };
+            },
+            .xfs => |*entries| while (try entries.next()) |entry| {
+                if (isDots(entry.name)) continue;
+                return .{ .name = entry.name, .node = ofXfs(&system.xfs, entry.inode) };
+            },
+            .fat => |*entries| if (try entries.next()) |entry|
+                return .{ .name = entry.name, .node = .{ .fat = entry.node } },
+            .squashfs => |*entries| if (try entries.next()) |entry| return .{
+                .name = entry.name,
+                .node = ofSquashfs(&system.squashfs, entry.reference),
+            },
+            .btrfs => |*entries| if (try entries.next()) |entry| return .{
+                .name = entry.name,
+                .node = system.named(directory, entry.name),
+            },
+        }
+        return null;
+    }
+
+    fn named(system: *const FileSystem, directory: *const Node, wanted: []const u8) Error!Node {
+        return try system.find(directory, wanted) orelse error.Corrupt;
+    }
+
+    fn ofExt(open_ext: *const ext.Ext, number: u32) Error!Node {
+        return .{ .ext = try open_ext.inodeOf(number) };
+    }
+
+    fn ofXfs(found: *const xfs.Xfs, number: u64) Error!Node {
+        return .{ .xfs = try found.inodeOf(number) };
+    }
+
+    fn ofSquashfs(found: *const squashfs.Squashfs, reference: u64) Error!Node {
+        return .{ .squashfs = try found.nodeAt(reference) };
+    }
 };
 
 /// A file, directory or link; holds values only.
@@ -294,7 +339,7 @@ pub const Names = union(enum) {
     pub fn next(names: *Names) Error!?[]const u8 {
         switch (names.*) {
             inline .ext, .xfs => |*directory| while (try directory.next()) |entry| {
-                if (std.mem.eql(u8, entry.name, ".") or std.mem.eql(u8, entry.name, "..")) continue;
+                if (isDots(entry.name)) continue;
                 return entry.name;
             },
             inline .fat, .squashfs, .btrfs => |*directory| if (try directory.next()) |entry|
@@ -303,3 +348,7 @@ pub const Names = union(enum) {
         return null;
     }
 };
+
+fn isDots(name: []const u8) bool {
+    return std.mem.eql(u8, name, ".") or std.mem.eql(u8, name, "..");
+}

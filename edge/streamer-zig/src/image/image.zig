@@ -27,6 +27,9 @@ pub const container = @import("container/container.zig");
 pub const disk = @import("disk.zig");
 pub const Disk = disk.Disk;
 pub const FileRef = disk.FileRef;
+/// Which file holds which bytes.
+pub const FileMap = @import("file_map/file_map.zig");
+pub const mapDisk = @import("file_map/map_disk.zig").mapDisk;
 pub const file_system = @import("file_system.zig");
 pub const grub_menu = @import("grub_menu.zig");
 pub const kernel_names = @import("kernel_names.zig");
@@ -82,6 +85,10 @@ test {
     _ = disk;
     _ = @import("ext.zig");
     _ = @import("fat.zig");
+    _ = @import("file_map/builder.zig");
+    _ = @import("file_map/cached_source.zig");
+    _ = FileMap;
+    _ = @import("file_map/map_disk_test.zig");
     _ = @import("btrfs/btrfs.zig");
     _ = @import("btrfs/checksum.zig");
     _ = @import("btrfs/file.zig");

@@ -699,7 +699,7 @@ test "names of the store are told from foreign ones, and a store is made beside 
     for ([_][]const u8{
         "bootfarm-store", "lock",        "store-key", "counter",      "sealing", "extents",
         "nodes",          "layers",      "versions",  "boot-bundles", "imports", "profiles",
-        "lock.new",       "counter.new",
+        "lock.new",       "counter.new", "file-maps",
     }) |name| try testing.expect(isOwn(name));
     for ([_][]const u8{ "", "mine", "lock.old", ".new", "extents2" }) |name|
         try testing.expect(!isOwn(name));

@@ -129,6 +129,8 @@ guest: ?Guest = null,
 lost: ?LostDevice = null,
 read_ahead: BootReadAhead = .{},
 read_times: BootReadTimes = .{},
+/// The slot in the edge's `ReadLog`, if it is still the boot's.
+read_log_slot: u16 = 0,
 /// DHCP offers observed for the device up to its first download.
 offers: boot_packets.Offers = .{},
 /// The last packet in each direction before the boot ended.

@@ -5,21 +5,18 @@
 
 const std = @import("std");
 const base = @import("base");
+const BlockChains = @import("block_chains.zig");
 const assert = std.debug.assert;
 
 pub const CaptureStore = @This();
 
-/// The pool's memory; a boot's records run through a chain of blocks.
-blocks: []Block,
-/// The next block of the same boot, or of the free list.
-following: []u16,
-first_free: u16,
+chains: BlockChains,
 slots: []Slot,
 /// Packets dropped because the capacity was used up.
 dropped: u64 = 0,
 
-pub const block_size = 4096;
-pub const Block = [block_size]u8;
+pub const block_size = BlockChains.block_size;
+pub const Block = BlockChains.Block;
 /// 16 MiB.
 pub const blocks_default = 4096;
 pub const slots_default = 1024;
@@ -28,7 +25,6 @@ pub const packets_max = 512;
 pub const file_size_max = 256 * 1024;
 pub const header_size = 24;
 const record_header_size = 16;
-const no_block = std.math.maxInt(u16);
 const snap_size = 65535;
 const link_type_ethernet = 1;
 const magic_ns = 0xa1b23c4d;
@@ -38,10 +34,8 @@ pub const Slot = struct {
     boot_id: base.Uuid = .zero,
     /// Address of the boot's device, for frames of another segment.
     ip: ?base.Ip4 = null,
-    first: u16 = no_block,
-    last: u16 = no_block,
-    /// Bytes of all records.
-    size: u32 = 0,
+    /// All records.
+    chain: BlockChains.Chain = .{},
     packet_count: u16 = 0,
     /// The boot is over; packets that arrive within a moment still belong to it.
     is_ending: bool = false,
@@ -54,24 +48,21 @@ pub const Packet = struct {
     unix_ns: u64,
 };
 
-/// `blocks` has at most 65535 entries and stays the caller's; it is not touched before it is used.
+/// `blocks` has at most 65534 entries and stays the caller's; it is not touched before it is used.
 pub fn init(
     gpa: std.mem.Allocator,
     blocks: []Block,
     slots_max: u16,
 ) error{OutOfMemory}!CaptureStore {
-    assert(blocks.len > 0 and blocks.len < no_block);
-    const following = try gpa.alloc(u16, blocks.len);
-    errdefer gpa.free(following);
+    var chains: BlockChains = try .init(gpa, blocks);
+    errdefer chains.deinit(gpa);
     const slots = try gpa.alloc(Slot, slots_max);
     @memset(slots, .{});
-    for (following, 1..) |*next, index|
-        next.* = if (index == blocks.len) no_block else @intCast(index);
-    return .{ .blocks = blocks, .following = following, .first_free = 0, .slots = slots };
+    return .{ .chains = chains, .slots = slots };
 }
 
 pub fn deinit(store: *CaptureStore, gpa: std.mem.Allocator) void {
-    gpa.free(store.following);
+    store.chains.deinit(gpa);
     gpa.free(store.slots);
     store.* = undefined;
 }
@@ -94,7 +85,7 @@ pub fn slotFor(store: *CaptureStore, boot_id: base.Uuid) ?*Slot {
     assert(!boot_id.eql(.zero));
     if (store.find(boot_id)) |slot| return slot;
     const slot = store.find(.zero) orelse return null;
-    assert(slot.first == no_block);
+    assert(slot.chain.size == 0);
     slot.* = .{ .boot_id = boot_id };
     return slot;
 }
@@ -104,51 +95,30 @@ pub fn add(store: *CaptureStore, slot: *Slot, packet: Packet) void {
     assert(!slot.boot_id.eql(.zero));
     assert(packet.bytes.len <= packet.size);
     const size = record_header_size + packet.bytes.len;
-    const fits =
-        slot.packet_count < packets_max and header_size + slot.size + size <= file_size_max;
-    if (!fits or !store.reserve(slot, size)) {
-        store.dropped += 1;
-        return;
-    }
     var header: [record_header_size]u8 = undefined;
     std.mem.writeInt(u32, header[0..4], @truncate(packet.unix_ns / std.time.ns_per_s), .little);
     std.mem.writeInt(u32, header[4..8], @intCast(packet.unix_ns % std.time.ns_per_s), .little);
     std.mem.writeInt(u32, header[8..12], @intCast(packet.bytes.len), .little);
     std.mem.writeInt(u32, header[12..16], packet.size, .little);
-    store.append(slot, &header);
-    store.append(slot, packet.bytes);
+    const fits =
+        slot.packet_count < packets_max and header_size + slot.chain.size + size <= file_size_max;
+    if (!fits or !store.chains.append(&slot.chain, &header, packet.bytes)) {
+        store.dropped += 1;
+        return;
+    }
     slot.packet_count += 1;
 }
 
 /// Frees the boot's blocks and its slot.
 pub fn release(store: *CaptureStore, slot: *Slot) void {
-    if (slot.first != no_block) {
-        store.following[slot.last] = store.first_free;
-        store.first_free = slot.first;
-    }
+    store.chains.release(&slot.chain);
     slot.* = .{};
 }
 
-/// Iterates over the parts of the file: its header, then the blocks in order.
-pub fn parts(store: *const CaptureStore, slot: *const Slot) Parts {
-    return .{ .store = store, .block = slot.first, .left = slot.size };
+/// Iterates over what follows the header of the file.
+pub fn parts(store: *const CaptureStore, slot: *const Slot) BlockChains.Parts {
+    return store.chains.parts(&slot.chain);
 }
-
-pub const Parts = struct {
-    store: *const CaptureStore,
-    block: u16,
-    left: u32,
-
-    pub fn next(iterator: *Parts) ?[]const u8 {
-        if (iterator.left == 0) return null;
-        assert(iterator.block != no_block);
-        const size = @min(iterator.left, block_size);
-        const bytes = iterator.store.blocks[iterator.block][0..size];
-        iterator.left -= size;
-        iterator.block = iterator.store.following[iterator.block];
-        return bytes;
-    }
-};
 
 pub fn fileHeader() [header_size]u8 {
     var header: [header_size]u8 = @splat(0);
@@ -158,51 +128,6 @@ pub fn fileHeader() [header_size]u8 {
     std.mem.writeInt(u32, header[16..20], snap_size, .little);
     std.mem.writeInt(u32, header[20..24], link_type_ethernet, .little);
     return header;
-}
-
-/// Takes blocks for `size` more bytes; all of them or none.
-fn reserve(store: *CaptureStore, slot: *Slot, size: usize) bool {
-    const have = blocksFor(slot.size);
-    const missing = blocksFor(slot.size + size) - have;
-    var at = store.first_free;
-    for (0..missing) |_| {
-        if (at == no_block) return false;
-        at = store.following[at];
-    }
-    for (0..missing) |_| {
-        const taken = store.first_free;
-        store.first_free = store.following[taken];
-        store.following[taken] = no_block;
-        if (slot.first == no_block) slot.first = taken else store.following[slot.last] = taken;
-        slot.last = taken;
-    }
-    return true;
-}
-
-fn blocksFor(size: usize) usize {
-    return std.math.divCeil(usize, size, block_size) catch unreachable;
-}
-
-/// Writes into reserved blocks. The first unused byte lies at most two blocks before the last one,
-/// since a packet is smaller than a block.
-fn append(store: *CaptureStore, slot: *Slot, bytes: []const u8) void {
-    assert(slot.first != no_block);
-    assert(slot.last != no_block);
-    var left = bytes;
-    while (left.len > 0) {
-        const offset = slot.size % block_size;
-        const block = store.blockAt(slot, slot.size / block_size);
-        const count = @min(left.len, block_size - offset);
-        @memcpy(store.blocks[block][offset..][0..count], left[0..count]);
-        left = left[count..];
-        slot.size += @intCast(count);
-    }
-}
-
-fn blockAt(store: *const CaptureStore, slot: *const Slot, index: usize) u16 {
-    var at = slot.first;
-    for (0..index) |_| at = store.following[at];
-    return at;
 }
 
 const testing = std.testing;
@@ -232,7 +157,7 @@ test "packets come out in order, with their times and their own sizes, across se
     try testing.expectEqual(8, one.packet_count);
     var buffer: [file_size_max]u8 = undefined;
     const file = fileOf(&store, one, &buffer);
-    try testing.expectEqual(header_size + one.size, file.len);
+    try testing.expectEqual(header_size + one.chain.size, file.len);
     var at: usize = header_size;
     for ([_]u8{ 1, 2, 4, 5, 7, 8, 10, 11 }) |number| {
         try testing.expectEqual(5, std.mem.readInt(u32, file[at..][0..4], .little));
@@ -263,11 +188,11 @@ test "a flood fills its own boot's capacity or the pool, and released blocks are
     for (0..3) |_| {
         const flooded = store.slotFor(.fromRandom(@splat(1))).?;
         for (0..2000) |_| store.add(flooded, packet);
-        try testing.expect(header_size + flooded.size <= file_size_max);
+        try testing.expect(header_size + flooded.chain.size <= file_size_max);
         const other = store.slotFor(.fromRandom(@splat(2))).?;
         for (0..2000) |_| store.add(other, packet);
         // 80 blocks less the 64 of the first.
-        try testing.expect(other.packet_count > 0 and other.size <= 16 * block_size);
+        try testing.expect(other.packet_count > 0 and other.chain.size <= 16 * block_size);
         try testing.expectEqual(null, store.slotFor(.fromRandom(@splat(3))));
         const small: Packet = .{ .bytes = bytes[0..1], .size = 1, .unix_ns = 0 };
         store.release(flooded);
@@ -278,14 +203,7 @@ test "a flood fills its own boot's capacity or the pool, and released blocks are
         store.release(other);
     }
     try testing.expect(store.dropped > 0);
-    try testing.expectEqual(80, chainLength(&store, store.first_free));
-}
-
-fn chainLength(store: *const CaptureStore, first: u16) usize {
-    var count: usize = 0;
-    var at = first;
-    while (at != no_block) : (at = store.following[at]) count += 1;
-    return count;
+    try testing.expectEqual(80, store.chains.freeCount());
 }
 
 test "a file begins with the header of pcap in nanoseconds, little-endian, of Ethernet" {
@@ -303,12 +221,12 @@ test "a boot keeps packets up to the size of its file, and counts each one that 
     const bytes: [block_size]u8 = @splat(7);
     const whole = bytes[0 .. block_size - record_header_size];
     for (0..63) |_| store.add(slot, .{ .bytes = whole, .size = block_size, .unix_ns = 0 });
-    const left = file_size_max - header_size - slot.size - record_header_size;
+    const left = file_size_max - header_size - slot.chain.size - record_header_size;
     for ([_]usize{ left + 1, left + 2, left, 1 }, [_]u64{ 1, 2, 2, 3 }) |size, dropped| {
         store.add(slot, .{ .bytes = bytes[0..size], .size = block_size, .unix_ns = 0 });
         try testing.expectEqual(dropped, store.dropped);
     }
-    try testing.expectEqual(file_size_max, header_size + slot.size);
+    try testing.expectEqual(file_size_max, header_size + slot.chain.size);
 }
 
 test "packets take as many blocks as their bytes need, all of them or none" {
@@ -321,17 +239,17 @@ test "packets take as many blocks as their bytes need, all of them or none" {
     // Just a block, with the record's header.
     const whole = bytes[0 .. block_size - record_header_size];
     store.add(one, .{ .bytes = whole, .size = block_size, .unix_ns = 0 });
-    try testing.expectEqual(1, chainLength(&store, one.first));
-    try testing.expectEqual(2, chainLength(&store, store.first_free));
+    try testing.expectEqual(1, store.chains.blockCount(&one.chain));
+    try testing.expectEqual(2, store.chains.freeCount());
     store.add(other, .{ .bytes = whole, .size = block_size, .unix_ns = 0 });
     // A byte more needs two, of which one is left: it stays free.
     const larger = bytes[0 .. block_size - record_header_size + 1];
     store.add(other, .{ .bytes = larger, .size = 2 * block_size, .unix_ns = 0 });
     try testing.expectEqual(1, store.dropped);
-    try testing.expectEqual(1, chainLength(&store, store.first_free));
+    try testing.expectEqual(1, store.chains.freeCount());
     store.add(one, .{ .bytes = bytes[0..1], .size = 1, .unix_ns = 0 });
     try testing.expectEqual(1, store.dropped);
-    try testing.expectEqual(2, chainLength(&store, one.first));
+    try testing.expectEqual(2, store.chains.blockCount(&one.chain));
     var buffer: [file_size_max]u8 = undefined;
     const file = fileOf(&store, one, &buffer);
     try testing.expectEqual(header_size + block_size + record_header_size + 1, file.len);

@@ -349,6 +349,21 @@ pub fn writeCopies(
     }
 }
 
+/// Writes the command that sums up what a boot read, by file. @param reads the list's file
+pub fn writeFilesRead(
+    arguments: *Arguments,
+    program: []const u8,
+    store_path: []const u8,
+    of: struct { version_id: base.Uuid, reads: []const u8, report: []const u8 },
+) void {
+    assert(of.reads.len <= Arguments.store_path_size_max);
+    assert(of.report.len <= Arguments.store_path_size_max);
+    begin(arguments, program, "files", store_path);
+    arguments.addOption("version", "{f}", @as(?base.Uuid, of.version_id));
+    arguments.addOption("reads", "{s}", @as(?[]const u8, of.reads));
+    arguments.addOption("report", "{s}", @as(?[]const u8, of.report));
+}
+
 fn begin(
     arguments: *Arguments,
     program: []const u8,

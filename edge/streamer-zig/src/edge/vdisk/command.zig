@@ -25,6 +25,7 @@ pub const subcommands = [_]Subcommand{
     of("pack", @import("difference/pack.zig")),
     of("list", @import("list.zig")),
     of("show", @import("show.zig")),
+    of("files", @import("files/files.zig")),
     of("diff", @import("diff.zig")),
     of("seal", @import("seal.zig")),
     of("merge", @import("merge.zig")),
@@ -129,6 +130,7 @@ fn namesOf() []const u8 {
 test {
     _ = @import("arguments.zig");
     _ = @import("export_directory.zig");
+    _ = @import("files/summary.zig");
     _ = open_store;
     _ = @import("output.zig");
 }

@@ -6,6 +6,7 @@ const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
 const Call = @import("subcommand.zig");
+const kept_map = @import("files/kept_map.zig");
 const import = @import("import.zig");
 const offered = @import("offered.zig");
 const Uuid = base.Uuid;
@@ -53,6 +54,7 @@ fn deleteVersion(
         else => |other| call.failVersion(id, other),
     };
     agent.profile_files.removeAll(call.files(), id, host.sys.random);
+    kept_map.remove(call.files(), id);
     return true;
 }
 

@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const Boots = @import("../edge_io.zig").Agent.Boots;
-const CaptureFiles = @import("../files/capture_files.zig");
+const FilesOfBoots = @import("../files/files_of_boots.zig");
 const log = @import("../log.zig");
 
 const Boot = core.boot.Boot;
@@ -14,7 +14,7 @@ const CaptureStore = core.boot.CaptureStore;
 pub const BootCaptures = @This();
 
 store: CaptureStore,
-files: CaptureFiles,
+files: FilesOfBoots,
 /// The captures that the control plane or the command line asks for.
 wanted: core.uplink.desired_state.Capture,
 /// Reports a disk that refuses only once.
@@ -22,6 +22,11 @@ is_writable: bool = true,
 /// Called after a file was written.
 written: ?*const fn (context: *anyopaque) void = null,
 context: *anyopaque = undefined,
+
+/// Limits for captures that wait to be sent.
+pub const limits_waiting: FilesOfBoots.Limits = .{ .count = 64, .size = 8 << 20 };
+/// Limits for the directory of `--capture`.
+pub const limits_kept: FilesOfBoots.Limits = .{ .count = 1000, .size = 128 << 20 };
 
 /// Files written per tick; a storm of failed boots is spread over several ticks.
 const files_per_tick_max = 8;
@@ -110,7 +115,10 @@ fn isWanted(captures: *const BootCaptures, outcome: *const core.boot.phase.Outco
 }
 
 fn write(captures: *BootCaptures, slot: *const CaptureStore.Slot) void {
-    if (captures.files.write(slot.boot_id, &captures.store, slot)) |_| {
+    const size = CaptureStore.header_size + slot.chain.size;
+    const head = CaptureStore.fileHeader();
+    const parts = captures.store.parts(slot);
+    if (captures.files.write(slot.boot_id, size, &head, parts)) |_| {
         captures.is_writable = true;
     } else |_| {
         if (captures.is_writable)

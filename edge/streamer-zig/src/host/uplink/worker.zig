@@ -9,8 +9,8 @@ const sys = @import("../sys.zig");
 const named_key = @import("../files/named_key.zig");
 const health = @import("../health.zig");
 const log = @import("../log.zig");
-const CaptureFiles = @import("../files/capture_files.zig");
-const CaptureSender = @import("capture_sender.zig");
+const BootFileSender = @import("boot_file_sender.zig");
+const FilesOfBoots = @import("../files/files_of_boots.zig");
 const DataDir = @import("../files/data_dir.zig");
 const Identity = @import("../files/data_dir.zig").Identity;
 const KeyRotation = @import("key_rotation.zig");
@@ -46,8 +46,9 @@ gpa: std.mem.Allocator,
 link: *UplinkLink,
 report_log: *ReportLog,
 data: *const DataDir,
-/// Captures that wait to be sent.
-captures: ?*const CaptureFiles = null,
+/// Captures, and summaries of what boots read, that wait to be sent.
+captures: ?*const FilesOfBoots = null,
+reads: ?*const FilesOfBoots = null,
 client_options: UplinkClient.Options,
 /// The control plane's, for people.
 url: []const u8,
@@ -92,12 +93,12 @@ pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory}
     const send_buffer =
         try base.allocUntouched(worker.gpa, u8, core.uplink.report_log.batch_size_max);
     const gzip: BatchGzip = try .init(worker.gpa, core.uplink.report_log.batch_size_max);
-    const capture_buffer = try base.allocUntouched(worker.gpa, u8, CaptureSender.buffer_size);
+    const file_buffer = try base.allocUntouched(worker.gpa, u8, BootFileSender.buffer_size);
     const state_size = core.uplink.desired_state.envelope_size_max + 4096;
     const state_buffer = try base.allocUntouched(worker.gpa, u8, state_size);
     const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
     const sending =
-        try std.Thread.spawn(options, runSender, .{ worker, send_buffer, gzip, capture_buffer });
+        try std.Thread.spawn(options, runSender, .{ worker, send_buffer, gzip, file_buffer });
     sending.detach();
     const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
     polling.detach();
@@ -107,12 +108,15 @@ fn runSender(
     worker: *UplinkWorker,
     buffer: []u8,
     batch_gzip: BatchGzip,
-    capture_buffer: []u8,
+    file_buffer: []u8,
 ) void {
     var gzip = batch_gzip;
     var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
     defer client.deinit();
-    var captures: CaptureSender = .{ .files = worker.captures, .buffer = capture_buffer };
+    var captures: BootFileSender =
+        .{ .files = worker.captures, .resource = "capture", .buffer = file_buffer };
+    var reads: BootFileSender =
+        .{ .files = worker.reads, .resource = "reads", .buffer = file_buffer };
     while (true) {
         const seen = worker.link.reports_written.load(.acquire);
         const now_ms = nowMs();
@@ -124,9 +128,10 @@ fn runSender(
             .heartbeat => worker.sendHeartbeat(&client),
             .look => worker.lookForNews(),
             .reports => worker.sendReports(&client, buffer, &gzip),
-            // A capture belongs to a boot whose reports have been applied.
+            // The files belong to boots whose reports have been applied.
             .wait_until_ms => |until_ms| if (worker.report_log.backlog() > 0 or
-                !captures.send(worker.gpa, &client, now_ms))
+                !(captures.send(worker.gpa, &client, now_ms) or
+                    reads.send(worker.gpa, &client, now_ms)))
                 worker.waitForReport(seen, until_ms - now_ms),
             .stopped => return,
         }

@@ -86,7 +86,7 @@ pub const File = struct {
         return found.key.object == file.node.number and found.key.kind == item.extent_data;
     }
 
-    fn findExtent(file: *const File, at: u64) Error!Extent {
+    pub fn findExtent(file: *const File, at: u64) Error!Extent {
         const tree = &file.node.tree;
         if (try tree_module.floor(file.btrfs, tree, file.keyAt(at))) |found| {
             if (file.isOurs(&found)) {

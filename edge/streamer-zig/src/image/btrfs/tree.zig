@@ -99,7 +99,7 @@ pub const Chunk = struct {
     }
 };
 
-fn chunkOf(btrfs: *const Btrfs, logical: u64, size: u64, only_system: bool) Error!Chunk {
+pub fn chunkOf(btrfs: *const Btrfs, logical: u64, size: u64, only_system: bool) Error!Chunk {
     for (btrfs.system_chunks) |*chunk| if (chunk.has(logical, size)) return chunk.*;
     if (only_system) return error.Corrupt;
     if (btrfs.last_chunk.has(logical, size)) return btrfs.last_chunk.*;

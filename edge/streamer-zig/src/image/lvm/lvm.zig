@@ -56,7 +56,7 @@ pub const LogicalVolume = struct {
     segments: []const Segment,
     disk: *const BlockSource,
 
-    const Segment = struct {
+    pub const Segment = struct {
         /// Bytes in the logical volume.
         first: u64,
         size: u64,

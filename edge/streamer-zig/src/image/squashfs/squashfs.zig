@@ -18,7 +18,7 @@ const name_size_max = 256;
 /// Directories with boot files or modules are far smaller.
 const directory_size_max = 16 << 20;
 const symlink_size_max = 4096;
-const no_fragment = 0xffff_ffff;
+pub const no_fragment = 0xffff_ffff;
 
 pub const Error = ReadError || error{Corrupt};
 pub const OpenError = Error || error{ NotSquashfs, OldVersion, UnknownCodec, OutOfMemory };
@@ -97,7 +97,7 @@ pub const Squashfs = struct {
     }
 
     /// `reference`: the byte of a block in the inode table, and the byte in the block.
-    fn nodeAt(squashfs: *const Squashfs, reference: u64) Error!Node {
+    pub fn nodeAt(squashfs: *const Squashfs, reference: u64) Error!Node {
         var cursor: Cursor = .{
             .block = std.math.add(u64, squashfs.inode_table, reference >> 16) catch
                 return error.Corrupt,
@@ -171,7 +171,7 @@ pub const Squashfs = struct {
     }
 
     /// Fills `buffer` from the cursor on, and moves it.
-    fn readMetadata(squashfs: *const Squashfs, cursor: *Cursor, buffer: []u8) Error!void {
+    pub fn readMetadata(squashfs: *const Squashfs, cursor: *Cursor, buffer: []u8) Error!void {
         var filled: usize = 0;
         while (filled < buffer.len) {
             const block = try squashfs.metadataBlock(cursor.block);

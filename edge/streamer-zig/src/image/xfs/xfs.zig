@@ -54,6 +54,9 @@ pub const Xfs = struct {
     groups: u32,
     blocks: u64,
     root_inode: u64,
+    /// Where the log begins, and its size in blocks.
+    log_block: u64,
+    log_blocks: u32,
     has_checksums: bool,
     has_file_types: bool,
 
@@ -82,6 +85,8 @@ pub const Xfs = struct {
             .groups = int(u32, &super, 88),
             .blocks = int(u64, &super, 8),
             .root_inode = int(u64, &super, 56),
+            .log_block = int(u64, &super, 48),
+            .log_blocks = int(u32, &super, 96),
             .has_checksums = is_v5,
             .has_file_types = if (is_v5)
                 features & incompat.file_type != 0
@@ -89,10 +94,9 @@ pub const Xfs = struct {
                 features2 & features2_file_type != 0,
         };
         try xfs.check(&super);
-        const log_at = int(u64, &super, 48);
         // Without a log inside, the changes may be on another disk.
-        if (log_at == 0) return error.UnknownFeature;
-        if (!try log.isClean(&xfs, .{ .first = log_at, .blocks = int(u32, &super, 96) }))
+        if (xfs.log_block == 0) return error.UnknownFeature;
+        if (!try log.isClean(&xfs, .{ .first = xfs.log_block, .blocks = xfs.log_blocks }))
             return error.NotUnmounted;
         return xfs;
     }

@@ -285,7 +285,7 @@ fn isMade(machine: *Machine) !bool {
     _ = try change.key();
     for ([_][]const u8{
         "extents", "nodes",  "versions", "boot-bundles",
-        "imports", "layers", "profiles",
+        "imports", "layers", "profiles", "file-maps",
     }) |dir| try testing.expect(try isEmpty(machine, dir));
     return true;
 }

@@ -36,6 +36,7 @@ const dirs = [_][]const u8{
     "imports",
     "layers",
     "profiles",
+    "file-maps",
 };
 const magic = "BFSTORE1".*;
 /// A store without packed units is of format 1, which earlier programs read.

@@ -1,26 +1,28 @@
-//! Sends waiting captures to the control plane, the oldest first (UPLINK.md, capture). One that
-//! cannot be sent is kept for a while; it never delays a report.
+//! Sends files about boots that wait to the control plane, the oldest first (UPLINK.md, captures
+//! and reads of boots). One that cannot be sent is kept for a while; it never delays a report.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("../sys.zig");
-const CaptureFiles = @import("../files/capture_files.zig");
+const FilesOfBoots = @import("../files/files_of_boots.zig");
 const UplinkClient = @import("client.zig");
 
-pub const CaptureSender = @This();
+pub const BootFileSender = @This();
 
 /// Null: there are none to send.
-files: ?*const CaptureFiles,
+files: ?*const FilesOfBoots,
+/// The last part of the path to which they are sent.
+resource: []const u8,
 buffer: []u8,
 next_ms: u64 = 0,
 delay_ms: u64 = delay_ms_first,
-/// Captures whose boots the control plane did not know when they were sent last.
+/// Boots that the control plane did not know when their files were sent last.
 unknown: base.BoundedArray(base.Uuid, unknown_max) = .empty,
 /// When those are tried again.
 unknown_until_ms: u64 = 0,
 
-/// One byte more than a capture may have, so that a longer one is detected.
+/// One byte more than the longest may have, so that a longer one is detected.
 pub const buffer_size = core.boot.CaptureStore.file_size_max + 1;
 const unknown_max = 16;
 const unknown_retry_ms = 60_000;
@@ -31,9 +33,9 @@ const delay_ms_max = 30_000;
 /// Short, so that heartbeats are not late.
 const timeout_ms = 8_000;
 
-/// Returns true if it handled a capture: there may be more.
+/// Returns true if it handled a file: there may be more.
 pub fn send(
-    sender: *CaptureSender,
+    sender: *BootFileSender,
     gpa: std.mem.Allocator,
     client: *UplinkClient,
     now_ms: u64,
@@ -51,9 +53,9 @@ pub fn send(
     };
     var arena: std.heap.ArenaAllocator = .init(gpa);
     defer arena.deinit();
-    var path: [96]u8 = undefined;
-    const text = std.mem.print(&path, "/edge/v1/boots/{f}/capture", .{entry.boot_id}) catch
-        unreachable;
+    var path: [128]u8 = undefined;
+    const named = .{ entry.boot_id, sender.resource };
+    const text = std.mem.print(&path, "/edge/v1/boots/{f}/{s}", named) catch unreachable;
     var answer: [core.uplink.message.body_size_max]u8 = undefined;
     const result = client.request(.PUT, text, bytes, timeout_ms, &answer);
     sender.take(files, &entry, UplinkClient.meaning(arena.allocator(), result), now_ms);
@@ -61,9 +63,9 @@ pub fn send(
 }
 
 fn take(
-    sender: *CaptureSender,
-    files: *const CaptureFiles,
-    entry: *const CaptureFiles.Entry,
+    sender: *BootFileSender,
+    files: *const FilesOfBoots,
+    entry: *const FilesOfBoots.Entry,
     answer: core.uplink.sender.Answer,
     now_ms: u64,
 ) void {

@@ -1,0 +1,170 @@
+//! The READs of boots in progress, each listed once. Bounded per boot and in total; what is beyond
+//! is counted, and costs a boot nothing else. Pure: the caller passes memory and times.
+
+const std = @import("std");
+const base = @import("base");
+const BlockChains = @import("block_chains.zig");
+const read_list = @import("read_list.zig");
+const assert = std.debug.assert;
+
+pub const ReadLog = @This();
+
+/// Null: no READs are listed.
+chains: ?BlockChains,
+slots: []Slot,
+used_count: u16 = 0,
+/// READs that were not listed, of all boots.
+dropped: u64 = 0,
+
+/// 64 MiB: four million READs.
+pub const blocks_default = 16384;
+pub const slots_default = 1024;
+
+pub const Slot = struct {
+    /// Zero: free.
+    boot_id: base.Uuid = .zero,
+    chain: BlockChains.Chain = .{},
+    /// READs of this boot that were not listed.
+    dropped: u32 = 0,
+};
+
+pub const none: ReadLog = .{ .chains = null, .slots = &.{} };
+
+/// `blocks` stays the caller's; it is not touched before it is used.
+pub fn init(
+    gpa: std.mem.Allocator,
+    blocks: []BlockChains.Block,
+    slots_max: u16,
+) error{OutOfMemory}!ReadLog {
+    assert(slots_max > 0);
+    var chains: BlockChains = try .init(gpa, blocks);
+    errdefer chains.deinit(gpa);
+    const slots = try gpa.alloc(Slot, slots_max);
+    @memset(slots, .{});
+    return .{ .chains = chains, .slots = slots };
+}
+
+pub fn deinit(log: *ReadLog, gpa: std.mem.Allocator) void {
+    if (log.chains) |*chains| chains.deinit(gpa);
+    gpa.free(log.slots);
+    log.* = undefined;
+}
+
+/// Lists a READ. `hint` is kept with the boot: the slot that it had last.
+pub fn add(log: *ReadLog, boot_id: base.Uuid, hint: *u16, read: *const read_list.Read) void {
+    assert(!boot_id.eql(.zero));
+    const chains = if (log.chains) |*chains| chains else return;
+    const slot = log.slotFor(boot_id, hint) orelse {
+        log.dropped += 1;
+        return;
+    };
+    const is_full = slot.chain.size == read_list.records_max * read_list.record_size;
+    if (!is_full and chains.append(&slot.chain, &read.record().toBytes(), &.{})) return;
+    slot.dropped +|= 1;
+    log.dropped += 1;
+}
+
+fn slotFor(log: *ReadLog, boot_id: base.Uuid, hint: *u16) ?*Slot {
+    assert(log.used_count <= log.slots.len);
+    if (hint.* < log.slots.len and log.slots[hint.*].boot_id.eql(boot_id))
+        return &log.slots[hint.*];
+    if (log.used_count == log.slots.len) return null;
+    for (log.slots, 0..) |*slot, index| {
+        if (!slot.boot_id.eql(.zero)) continue;
+        slot.* = .{ .boot_id = boot_id };
+        log.used_count += 1;
+        hint.* = @intCast(index);
+        return slot;
+    }
+    unreachable;
+}
+
+/// Returns the list's bytes, without its head.
+pub fn parts(log: *const ReadLog, slot: *const Slot) BlockChains.Parts {
+    return log.chains.?.parts(&slot.chain);
+}
+
+/// Frees the slot of a boot.
+pub fn release(log: *ReadLog, slot: *Slot) void {
+    assert(!slot.boot_id.eql(.zero));
+    assert(log.used_count > 0);
+    log.chains.?.release(&slot.chain);
+    slot.* = .{};
+    log.used_count -= 1;
+}
+
+const testing = std.testing;
+
+fn testRead(number: u64) read_list.Read {
+    return .{
+        .at_us = number,
+        .offset = number * 4096,
+        .length = 4096,
+        .storage_us = 3,
+        .is_cold = false,
+        .is_ahead = false,
+    };
+}
+
+test "each boot's READs are listed in order, and its slot is found again" {
+    const blocks = try testing.allocator.alloc(BlockChains.Block, 8);
+    defer testing.allocator.free(blocks);
+    var log: ReadLog = try .init(testing.allocator, blocks, 2);
+    defer log.deinit(testing.allocator);
+    var hints: [3]u16 = @splat(0);
+    for (0..600) |number| for (&hints, 1..) |*hint, boot| {
+        log.add(.fromRandom(@splat(@intCast(boot))), hint, &testRead(number));
+    };
+    // The third boot had no slot.
+    try testing.expectEqual(600, log.dropped);
+    for (log.slots) |*slot| {
+        var bytes: std.ArrayList(u8) = .empty;
+        defer bytes.deinit(testing.allocator);
+        const head = read_list.encodeHead(&.{
+            .boot_id = slot.boot_id,
+            .version_id = .zero,
+            .started_unix_ms = 0,
+            .dropped = slot.dropped,
+        });
+        try bytes.appendSlice(testing.allocator, &head);
+        var iterator = log.parts(slot);
+        while (iterator.next()) |part| try bytes.appendSlice(testing.allocator, part);
+        const list = try read_list.parse(bytes.items);
+        try testing.expectEqual(600, list.count());
+        for (0..600) |number| try testing.expectEqual(number * 4096, list.get(number).offset());
+        log.release(slot);
+    }
+    log.add(.fromRandom(@splat(3)), &hints[2], &testRead(1));
+    try testing.expectEqual(600, log.dropped);
+    try testing.expectEqual(1, log.used_count);
+}
+
+test "a device that reads without end fills no more than its list, and leaves room for others" {
+    const blocks_max = 900;
+    const blocks = try testing.allocator.alloc(BlockChains.Block, blocks_max);
+    defer testing.allocator.free(blocks);
+    var log: ReadLog = try .init(testing.allocator, blocks, 4);
+    defer log.deinit(testing.allocator);
+    var hints: [2]u16 = @splat(0);
+    for (0..1_000_000) |number|
+        log.add(.fromRandom(@splat(1)), &hints[0], &testRead(number));
+    const flooded = &log.slots[hints[0]];
+    try testing.expectEqual(read_list.records_max * read_list.record_size, flooded.chain.size);
+    try testing.expectEqual(1_000_000 - read_list.records_max, flooded.dropped);
+    // 782 blocks are the first device's; the second gets what is left.
+    for (0..100_000) |number|
+        log.add(.fromRandom(@splat(2)), &hints[1], &testRead(number));
+    const other = &log.slots[hints[1]];
+    try testing.expectEqual((blocks_max - 782) * 256, other.chain.size / read_list.record_size);
+    try testing.expect(other.dropped > 0);
+    log.release(flooded);
+    log.release(other);
+    try testing.expectEqual(blocks_max, log.chains.?.freeCount());
+}
+
+test "without memory nothing is listed" {
+    var log: ReadLog = .none;
+    var hint: u16 = 0;
+    log.add(.fromRandom(@splat(1)), &hint, &testRead(1));
+    try testing.expectEqual(0, log.dropped);
+}

@@ -1,0 +1,345 @@
+//! What a boot read, by file (packages/proto/UPLINK.md, "What a boot read"): the files that took
+//! the most time and the most bytes, the slowest READs, and a coarse map of the disk. Bounded
+//! whatever the device read and whatever the image names its files.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const image = @import("image");
+const Allocator = std.mem.Allocator;
+const FileMap = image.FileMap;
+const read_list = core.boot.read_list;
+const assert = std.debug.assert;
+
+/// Files by time, and as many by bytes.
+const files_max = 50;
+const slowest_max = 32;
+const cells_max = 256;
+/// Longest name; of a longer path, the end is kept.
+pub const name_size_max = 200;
+/// Of the whole as JSON.
+pub const size_max = 64 << 10;
+
+pub const Summary = @This();
+
+map: *const FileMap,
+list: *const read_list.List,
+total: Totals,
+/// By name.
+files: std.array_hash_map.Auto(u32, FileReads) = .empty,
+/// Indices of `files`: those by time, then further ones by bytes.
+shown: []const u32,
+/// READs, the slowest first.
+slowest: base.BoundedArray(u32, slowest_max),
+cell_size: u64,
+cells: [cells_max]Cell,
+
+pub const Totals = struct {
+    reads: u64 = 0,
+    bytes: u64 = 0,
+    cold_reads: u64 = 0,
+    cold_bytes: u64 = 0,
+    ahead_reads: u64 = 0,
+    ahead_bytes: u64 = 0,
+    storage_us: u64 = 0,
+    /// Bytes of something with a name.
+    named_bytes: u64 = 0,
+};
+
+pub const FileReads = struct {
+    reads: u64 = 0,
+    bytes: u64 = 0,
+    cold_reads: u64 = 0,
+    /// A READ over several files counts for each by its bytes.
+    storage_us: u64 = 0,
+    first_us: u64 = std.math.maxInt(u64),
+};
+
+const Cell = struct { bytes: u64 = 0, first_us: u64 = std.math.maxInt(u64) };
+
+/// `map` and `list` must outlive the summary.
+pub fn make(arena: Allocator, map: *const FileMap, list: *const read_list.List) !Summary {
+    var summary: Summary = .{
+        .map = map,
+        .list = list,
+        .total = .{},
+        .shown = &.{},
+        .slowest = .empty,
+        .cell_size = (map.disk_size + cells_max - 1) / cells_max,
+        .cells = @splat(.{}),
+    };
+    for (0..list.count()) |index| try summary.take(arena, @intCast(index));
+    try summary.choose(arena);
+    return summary;
+}
+
+fn take(summary: *Summary, arena: Allocator, index: u32) Allocator.Error!void {
+    const read = summary.list.get(index);
+    const total = &summary.total;
+    total.reads += 1;
+    total.bytes += read.length();
+    total.storage_us += read.storage_us;
+    if (read.is_cold) {
+        total.cold_reads += 1;
+        total.cold_bytes += read.length();
+    }
+    if (read.is_ahead) {
+        total.ahead_reads += 1;
+        total.ahead_bytes += read.length();
+    }
+    summary.rank(index);
+    var parts = summary.map.partsOf(read.offset(), read.length());
+    while (parts.next()) |part| {
+        if (summary.map.names[part.name].kind.isNamed()) total.named_bytes += part.size;
+        const entry = try summary.files.getOrPut(arena, part.name);
+        if (!entry.found_existing) entry.value_ptr.* = .{};
+        const file = entry.value_ptr;
+        file.reads += 1;
+        file.bytes += part.size;
+        file.cold_reads += @intFromBool(read.is_cold);
+        file.storage_us += @as(u64, read.storage_us) * part.size / read.length();
+        file.first_us = @min(file.first_us, read.at_us);
+        summary.paint(part, read.at_us);
+    }
+}
+
+fn paint(summary: *Summary, part: FileMap.Part, at_us: u64) void {
+    var at = part.first;
+    const end = part.first + part.size;
+    while (at < end) {
+        const index = at / summary.cell_size;
+        const until = @min(end, (index + 1) * summary.cell_size);
+        const cell = &summary.cells[@intCast(index)];
+        cell.bytes += until - at;
+        cell.first_us = @min(cell.first_us, at_us);
+        at = until;
+    }
+}
+
+/// Keeps the slowest READs in order; of equally slow ones, the first.
+fn rank(summary: *Summary, index: u32) void {
+    const slowest = &summary.slowest;
+    const us = summary.list.get(index).storage_us;
+    if (us == 0) return;
+    if (slowest.isFull()) {
+        if (summary.list.get(slowest.slice()[slowest_max - 1]).storage_us >= us) return;
+        _ = slowest.pop();
+    }
+    slowest.appendAssumeCapacity(index);
+    const items = slowest.slice();
+    var at = items.len - 1;
+    while (at > 0 and summary.list.get(items[at - 1]).storage_us < us) : (at -= 1)
+        std.mem.swap(u32, &items[at - 1], &items[at]);
+}
+
+fn choose(summary: *Summary, arena: Allocator) Allocator.Error!void {
+    const order = try arena.alloc(u32, summary.files.count());
+    for (order, 0..) |*index, number| index.* = @intCast(number);
+    const reads = summary.files.values();
+    const ByTime = struct {
+        fn isBefore(all: []const FileReads, a: u32, b: u32) bool {
+            if (all[a].storage_us != all[b].storage_us)
+                return all[a].storage_us > all[b].storage_us;
+            return if (all[a].bytes == all[b].bytes) a < b else all[a].bytes > all[b].bytes;
+        }
+    };
+    const ByBytes = struct {
+        fn isBefore(all: []const FileReads, a: u32, b: u32) bool {
+            return if (all[a].bytes == all[b].bytes) a < b else all[a].bytes > all[b].bytes;
+        }
+    };
+    std.sort.heap(u32, order, @as([]const FileReads, reads), ByTime.isBefore);
+    var shown: std.ArrayList(u32) = .empty;
+    try shown.appendSlice(arena, order[0..@min(files_max, order.len)]);
+    std.sort.heap(u32, order, @as([]const FileReads, reads), ByBytes.isBefore);
+    for (order[0..@min(files_max, order.len)]) |index| {
+        if (std.mem.findScalar(u32, shown.items, index) == null) try shown.append(arena, index);
+    }
+    summary.shown = shown.items;
+}
+
+/// Returns the name of a file as it is shown: printable, and without what ends a string of JSON.
+pub fn nameOf(summary: *const Summary, name: u32, buffer: *[name_size_max]u8) []const u8 {
+    const text = summary.map.path(name, buffer);
+    const written = buffer[buffer.len - text.len ..];
+    for (written) |*byte| if (byte.* == '"' or byte.* == '\\') {
+        byte.* = '?';
+    };
+    return written;
+}
+
+/// Writes the report of UPLINK.md.
+pub fn writeJson(summary: *const Summary, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    const total = &summary.total;
+    var json: std.json.Stringify = .{ .writer = writer };
+    try json.beginObject();
+    try writeField(&json, "versionId", summary.list.head.version_id);
+    inline for (.{
+        .{ "reads", total.reads },
+        .{ "bytes", total.bytes },
+        .{ "coldReads", total.cold_reads },
+        .{ "coldBytes", total.cold_bytes },
+        .{ "aheadReads", total.ahead_reads },
+        .{ "aheadBytes", total.ahead_bytes },
+        .{ "storageUs", total.storage_us },
+        .{ "namedBytes", total.named_bytes },
+        .{ "droppedReads", summary.list.head.dropped },
+        .{ "fileCount", summary.files.count() },
+        .{ "diskBytes", summary.map.disk_size },
+        .{ "cellBytes", summary.cell_size },
+    }) |field| try writeField(&json, field[0], field[1]);
+    try json.objectField("cells");
+    try json.beginArray();
+    for (&summary.cells, 0..) |*cell, index|
+        if (cell.bytes > 0) try json.write(.{ index, cell.bytes, cell.first_us });
+    try json.endArray();
+    try json.objectField("files");
+    try json.beginArray();
+    for (summary.shown) |index| try summary.writeFile(&json, index);
+    try json.endArray();
+    try json.objectField("slowest");
+    try json.beginArray();
+    for (summary.slowest.constSlice()) |index| try summary.writeRead(&json, index);
+    try json.endArray();
+    try json.endObject();
+}
+
+fn writeField(json: *std.json.Stringify, name: []const u8, value: anytype) !void {
+    try json.objectField(name);
+    try json.write(value);
+}
+
+fn writeFile(summary: *const Summary, json: *std.json.Stringify, index: u32) !void {
+    var buffer: [name_size_max]u8 = undefined;
+    const name = summary.files.keys()[index];
+    const file = &summary.files.values()[index];
+    try json.write(.{
+        .name = summary.nameOf(name, &buffer),
+        .kind = @tagName(summary.map.names[name].kind),
+        .reads = file.reads,
+        .bytes = file.bytes,
+        .coldReads = file.cold_reads,
+        .storageUs = file.storage_us,
+        .firstUs = file.first_us,
+    });
+}
+
+fn writeRead(summary: *const Summary, json: *std.json.Stringify, index: u32) !void {
+    const read = summary.list.get(index);
+    var buffer: [name_size_max]u8 = undefined;
+    var parts = summary.map.partsOf(read.offset(), read.length());
+    try json.write(.{
+        .atUs = read.at_us,
+        .offset = read.offset(),
+        .bytes = read.length(),
+        .storageUs = read.storage_us,
+        .isCold = read.is_cold,
+        .isAhead = read.is_ahead,
+        .name = if (parts.next()) |part| summary.nameOf(part.name, &buffer) else "",
+    });
+}
+
+const testing = std.testing;
+const vector_json = @embedFile("files_read_vectors_json");
+
+fn listOf(arena: Allocator, reads: []const read_list.Read) !read_list.List {
+    var bytes: std.ArrayList(u8) = .empty;
+    try bytes.appendSlice(arena, &read_list.encodeHead(&.{
+        .boot_id = .zero,
+        .version_id = .fromRandom(@splat(2)),
+        .started_unix_ms = 0,
+        .dropped = 3,
+    }));
+    for (reads) |*read| try bytes.appendSlice(arena, &read.record().toBytes());
+    return read_list.parse(bytes.items);
+}
+
+test "bytes, time and slowness are counted for the files that hold them" {
+    var arena_state: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena_state.deinit();
+    const arena = arena_state.allocator();
+    const map: FileMap = .{
+        .disk_size = 256 * 4096,
+        .extents = &.{
+            .{ .first = 0, .size = 4096, .name = 0 },
+            .{ .first = 4096, .size = 8192, .name = 2 },
+            .{ .first = 12288, .size = 253 * 4096, .name = 3 },
+        },
+        .names = &.{
+            .{ .parent = 0, .at = 0, .size = 5, .kind = .area },
+            .{ .parent = 1, .at = 0, .size = 0, .kind = .directory },
+            .{ .parent = 1, .at = 5, .size = 4, .kind = .file },
+            .{ .parent = 3, .at = 9, .size = 4, .kind = .free },
+        },
+        .texts = "tablea\"\\bfree",
+    };
+    const read: read_list.Read = .{
+        .at_us = 50,
+        .offset = 0,
+        .length = 8192,
+        .storage_us = 1000,
+        .is_cold = true,
+        .is_ahead = false,
+    };
+    var ahead = read;
+    ahead.at_us = 90;
+    ahead.offset = 8192;
+    ahead.is_cold = false;
+    ahead.is_ahead = true;
+    ahead.storage_us = 4;
+    const list = try listOf(arena, &.{ read, ahead });
+    const summary: Summary = try .make(arena, &map, &list);
+    try testing.expectEqual(Totals{
+        .reads = 2,
+        .bytes = 16384,
+        .cold_reads = 1,
+        .cold_bytes = 8192,
+        .ahead_reads = 1,
+        .ahead_bytes = 8192,
+        .storage_us = 1004,
+        .named_bytes = 12288,
+    }, summary.total);
+    var out: std.Io.Writer.Allocating = .init(arena);
+    try summary.writeJson(&out.writer);
+    const Vector = struct { note: []const u8, report: std.json.Value };
+    const vector = try std.json.parseFromSliceLeaky(Vector, arena, vector_json, .{});
+    const wanted = try std.json.Stringify.valueAlloc(arena, vector.report, .{});
+    try testing.expectEqualStrings(wanted, out.written());
+}
+
+test "a summary is never larger than it may be" {
+    var arena_state: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena_state.deinit();
+    const arena = arena_state.allocator();
+    const count = 2000;
+    const size = 1 << 30;
+    var extents: [count]FileMap.Extent = undefined;
+    var names: [count]FileMap.Name = undefined;
+    const text: [1000]u8 = @splat('"');
+    var reads: [2 * count]read_list.Read = undefined;
+    for (0..count) |index| {
+        extents[index] =
+            .{ .first = @intCast(index * size), .size = size, .name = @intCast(index) };
+        names[index] =
+            .{ .parent = @intCast(index), .at = 0, .size = text.len, .kind = .unmapped };
+        for (0..2) |half| reads[half * count + index] = .{
+            .at_us = std.math.maxInt(u40),
+            .offset = index * size,
+            .length = std.math.maxInt(u16) * 512,
+            .storage_us = if (half == 0) index else std.math.maxInt(u28) - index,
+            .is_cold = true,
+            .is_ahead = true,
+        };
+    }
+    const map: FileMap =
+        .{ .disk_size = count * size, .extents = &extents, .names = &names, .texts = &text };
+    try testing.expect(map.isWhole());
+    const list = try listOf(arena, &reads);
+    const summary: Summary = try .make(arena, &map, &list);
+    var out: std.Io.Writer.Allocating = .init(arena);
+    try summary.writeJson(&out.writer);
+    try testing.expect(out.written().len <= size_max);
+    try testing.expectEqual(0, summary.total.named_bytes);
+    for (summary.slowest.constSlice()[1..], summary.slowest.constSlice()[0..31]) |later, first|
+        try testing.expect(list.get(first).storage_us > list.get(later).storage_us);
+}
