@@ -97,6 +97,10 @@ export class EdgeClient {
     })
   }
 
+  filesRead(bootId: string, report: unknown): Promise<UplinkAnswer> {
+    return this.send({ method: 'PUT', path: `/edge/v1/boots/${bootId}/reads`, body: JSON.stringify(report) })
+  }
+
   heartbeat(changes: Partial<Heartbeat> = {}): Promise<UplinkAnswer> {
     return this.send({
       method: 'POST',

@@ -165,6 +165,7 @@ export const samples: Record<string, Sample> = {
   'boot.usual': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
+  'boot.filesRead': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.newestChange': {},
   'boot.onChange': {},
   ...keySamples,

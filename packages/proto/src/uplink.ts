@@ -9,6 +9,7 @@ import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.
 export * from './stream-ciphers.ts'
 export * from './uplink-boot.ts'
 export * from './uplink-keys.ts'
+export * from './uplink-reads.ts'
 export * from './uplink-schedule.ts'
 export * from './uplink-state.ts'
 export * from './uplink-store.ts'

@@ -1,5 +1,7 @@
 import { tracked } from '@trpc/server'
 import { procedure, router, watchingProcedure, withMappedErrors } from '../http/trpc/trpc.ts'
+import { getFilesRead } from './files-read/get-files-read.ts'
+import { bootFilesRead, bootFilesReadInput } from './files-read/schema.ts'
 import { getBoot } from './get-boot.ts'
 import { getBootCapture } from './get-boot-capture.ts'
 import { getBootConsole } from './get-boot-console.ts'
@@ -80,6 +82,15 @@ export const bootRouter = router({
     .input(bootCaptureInput)
     .output(bootCapture)
     .query(({ ctx, input }) => getBootCapture(ctx, input.bootId)),
+  filesRead: procedure
+    .meta({
+      permission: 'boot.read',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: { method: 'GET', path: '/boots/{bootId}/files-read', summary: 'Files that a boot read' },
+    })
+    .input(bootFilesReadInput)
+    .output(bootFilesRead)
+    .query(({ ctx, input }) => getFilesRead(ctx, input.bootId)),
   newestChange: procedure
     .meta({
       permission: 'boot.read',

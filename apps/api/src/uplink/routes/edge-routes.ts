@@ -4,6 +4,8 @@ import { inOrganization } from '@bootfarm/db'
 import {
   captureSizeMax,
   enrolRequest,
+  filesRead,
+  filesReadSizeMax,
   heartbeat,
   heartbeatIntervalMs,
   pollQuery,
@@ -19,6 +21,7 @@ import {
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { keepFilesRead } from '../../boot/files-read/keep-files-read.ts'
 import { keepCapture } from '../../boot/keep-capture.ts'
 import { announce, type Notifications } from '../../context/notifications.ts'
 import { Places } from '../../context/places.ts'
@@ -54,7 +57,7 @@ const smallBodySizeMax = 16 * 1024
 /** A heartbeat names up to 32 boot programs, each with its kind and signer. */
 const heartbeatSizeMax = 64 * 1024
 
-const captureParameters = z.object({ bootId: z.uuid() })
+const bootParameters = z.object({ bootId: z.uuid() })
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -114,13 +117,7 @@ export async function edgeRoutes(
   await app.register(differenceRoutes, { authenticate, identify, within, objects })
   reportRoute(app, { authenticate, identify, within, telemetry, notifications })
 
-  app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
-    const edge = await authenticate(request)
-    const { bootId } = parsed(captureParameters, request.params)
-    const pcap = Uint8Array.from(bytesOf(request))
-    await within(edge, (tenant) => keepCapture(tenant, edge, { bootId, pcap }))
-    return reply.code(204).send()
-  })
+  bootFileRoutes(app, { authenticate, within })
 
   app.post('/store', { bodyLimit: storeMessageSizeMax }, async (request) => {
     const edge = await authenticate(request)
@@ -133,6 +130,25 @@ export async function edgeRoutes(
     const body = parseBody(heartbeat, request)
     const state = await within(edge, (tenant) => takeHeartbeat(tenant, edge, body))
     return { state, nextMs: heartbeatIntervalMs, pollWaitMs }
+  })
+}
+
+/** What an edge sends of a boot beside its reports, once it is over. */
+function bootFileRoutes(app: FastifyInstance, { authenticate, within }: Pick<EdgeAccess, 'authenticate' | 'within'>) {
+  app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
+    const edge = await authenticate(request)
+    const { bootId } = parsed(bootParameters, request.params)
+    const pcap = Uint8Array.from(bytesOf(request))
+    await within(edge, (tenant) => keepCapture(tenant, edge, { bootId, pcap }))
+    return reply.code(204).send()
+  })
+
+  app.put('/boots/:bootId/reads', { bodyLimit: filesReadSizeMax }, async (request, reply) => {
+    const edge = await authenticate(request)
+    const { bootId } = parsed(bootParameters, request.params)
+    const report = parseBody(filesRead, request)
+    await within(edge, (tenant) => keepFilesRead(tenant, edge, { bootId, report }))
+    return reply.code(204).send()
   })
 }
 
