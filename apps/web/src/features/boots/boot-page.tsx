@@ -18,6 +18,7 @@ import { BootFacts } from './boot-facts'
 import type { BootDetail } from './boot-types'
 import { BootVerdict } from './boot-verdict'
 import { CapturePanel, LastPackets } from './capture-panel'
+import { FilesPanel } from './files/files-panel'
 import { offerKinds, offersSentence } from './offers'
 import { BootDuration, OriginTags, OutcomeTag } from './outcome-tag'
 import { CriticalPath } from './path/critical-path'
@@ -79,6 +80,7 @@ function Boot({ boot }: { boot: BootDetail }) {
           <StepTable steps={boot.guest.steps} />
         </Panel>
       )}
+      <FilesPanel bootId={boot.id} isOver={boot.outcome !== null} />
       <CapturePanel boot={boot} />
       <div className="grid items-start gap-5 lg:grid-cols-2">
         <Panel title="Details" className="lg:row-span-2">
