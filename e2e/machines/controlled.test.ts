@@ -14,6 +14,12 @@ interface Device {
   key: { known: string | null }
 }
 
+interface FilesRead {
+  bytes: number
+  namedBytes: number
+  files: { name: string }[]
+}
+
 /** Prints the note that it finds, writes one, and runs until it is stopped. */
 const script = `
 echo "FOUND $(cat /note 2>/dev/null || echo nothing)"
@@ -85,6 +91,13 @@ describe.skipIf(missing)(`a machine under a control plane${missing ? ` (${missin
     await keepWritesIn('edge')
     const machine = await runs(lost)
     const { lastBoot } = await deviceWhen(lost, 'boot', (device) => device.lastBoot?.outcome === 'ready')
+    // What it read is named by the files of its disk.
+    const read = await site.eventually('list of files read', async () => {
+      const found = await site.api.query<FilesRead | null>('boot.filesRead', { bootId: lastBoot?.id })
+      return found ?? undefined
+    })
+    expect(read.namedBytes).toBeGreaterThanOrEqual(0.95 * read.bytes)
+    expect(read.files.map(({ name }) => name)).toEqual(expect.arrayContaining(['/bin/busybox', '/sbin/init']))
     await site.killEdge()
     await machine.waitFor(/the disk is lost for good; restart this machine \(bootfarm\.lost=wait\)/)
     const waiting = await deviceWhen(lost, 'device that waits', ({ waitsFor }) => waitsFor !== null)
