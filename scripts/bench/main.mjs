@@ -54,7 +54,8 @@ ${Object.entries(benches)
   .join('\n')}
 
   --rounds N    measures each case N times, 1 to 9 (default 3)
-  --only TEXT   measures the case of this name, or else all cases whose names contain TEXT
+  --only TEXT   measures the case of this name, or else all cases whose names contain TEXT;
+                (fairness, reports, state, vdisk) several between commas
   --write       writes the table into docs/results and the raw figures into bench-results
   --quick       (stream) measures each case once, and for a shorter time; (idle) with 50 edges
   --edges N     (idle) 50 to 10,000 edges (default 1,000)

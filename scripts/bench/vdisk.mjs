@@ -5,6 +5,7 @@ import { UserError } from '../lib/fail.mjs'
 import { say } from '../lib/progress.mjs'
 import { requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, buildStoreBench, ensureZig } from '../lib/toolchain.mjs'
+import { casesNamed } from './cases.mjs'
 import { keepResult } from './results.mjs'
 import { measureFormats } from './vdisk/formats.mjs'
 import { measureImports } from './vdisk/imports.mjs'
@@ -32,8 +33,8 @@ const parts = {
  */
 export async function benchVdisk({ rounds, write, only }) {
   if (process.getuid() !== 0) throw new UserError('this benchmark empties the page cache and so needs root.')
-  const chosen = Object.entries(parts).filter(([name]) => name.includes(only))
-  if (chosen.length === 0) throw new UserError(`nothing here is named ${only}: ${Object.keys(parts).join(', ')}.`)
+  const names = casesNamed('vdisk', Object.keys(parts), only)
+  const chosen = names.map((name) => [name, parts[name]])
   await requirePackages('npm run bench -- vdisk', packages)
   const zig = await ensureZig()
   await buildEdge(zig)
