@@ -16,6 +16,9 @@ const searchedDevicesMax = 5_000
 /** The protocol of PostgreSQL carries at most 65,535 values, and the actor's own devices may be others. */
 const collectionDevicesMax = 20_000
 
+/** A part of a MAC address as rows hold it: nothing that LIKE takes for a wildcard. */
+const addressPart = /^[0-9a-f:]+$/
+
 const originFilters = {
   device: { simulated: false, generated: false },
   simulated: { simulated: true, generated: false },
@@ -82,11 +85,13 @@ async function ofCollection({ db, actor }: Context, collectionId: string | undef
 
 async function ofSearch({ db, actor }: Context, search: string | undefined): Promise<Prisma.BootWhereInput> {
   if (!search) return {}
-  const mac = escapeLike(search.toLowerCase().replaceAll('-', ':'))
+  const address = search.toLowerCase().replaceAll('-', ':')
+  // An alternative that no row can meet would still be looked for in each of them.
+  const ofAddress = addressPart.test(address) ? [{ mac: { contains: address } }] : []
   const devices = await db.device.findMany({
     where: {
       organizationId: actor.organizationId,
-      OR: [{ name: { contains: escapeLike(search), mode: 'insensitive' } }, { mac: { contains: mac } }],
+      OR: [{ name: { contains: escapeLike(search), mode: 'insensitive' } }, ...ofAddress],
       AND: [visibleDevices(actor)],
     },
     take: searchedDevicesMax + 1,
@@ -94,7 +99,8 @@ async function ofSearch({ db, actor }: Context, search: string | undefined): Pro
   })
   if (devices.length > searchedDevicesMax)
     throw tooMany('search', `More than ${searchedDevicesMax} devices match. Enter more of the name or address.`)
-  return { OR: [{ deviceId: { in: devices.map(({ id }) => id) } }, { deviceId: null, mac: { contains: mac } }] }
+  const ofDevices = { deviceId: { in: devices.map(({ id }) => id) } }
+  return { OR: [ofDevices, ...ofAddress.map((part) => ({ deviceId: null, ...part }))] }
 }
 
 const nothing: Prisma.BootWhereInput = { siteId: { in: [] } }
