@@ -15,8 +15,11 @@ test.use({ storageState: { cookies: [], origins: [] } })
 /** `BOOTFARM_UPLOAD_GIB=10` uploads an image that is larger by so much, and cuts it and leaves its page later. */
 const extraGib = Number(process.env.BOOTFARM_UPLOAD_GIB ?? 0)
 const [cutAt, leftAt] = extraGib > 0 ? [20, 40] : [2, 4]
-/** Until an edge has fetched and imported an image, on a busy machine. */
-const patience = { timeout: 60_000 + extraGib * 60_000 }
+/**
+ * Until an edge has fetched and imported an image, on a busy machine. The protocol that drives the browser carries each
+ * byte of a request a second time, which costs more than sending it.
+ */
+const patience = { timeout: 60_000 + extraGib * 240_000 }
 const folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-e2e-'))
 const image = path.join(folder, 'linux.raw')
 let site: StoreEdge
