@@ -25,6 +25,9 @@ export async function measureQueries(place, tenant) {
     'GET /farms/{id}/overview': `farms/${farmId}/overview`,
     'GET /versions/{id}/preview (revert)': `versions/${versionIds[1]}/preview?action=revert`,
     'GET /versions/{id}/preview (delete)': `versions/${versionIds[2]}/preview?action=delete`,
+    // 5,000 devices each: those that booted last, without and with their boots.
+    'GET /storm?minutes=1': 'storm?minutes=1',
+    'GET /storm?minutes=1440': 'storm?minutes=1440',
     ...(await pathsOfDevices(place, tenant)),
   }
   for (const [name, path] of Object.entries(paths)) {

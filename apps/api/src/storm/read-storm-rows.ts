@@ -8,6 +8,7 @@ import type { StormScope } from './storm-scope.ts'
 export interface StormDevice {
   id: string
   name: string
+  mac: string
   siteId: string
   siteName: string
   /** Its boot in the run; without a run, its last one, if that started since. */
@@ -54,10 +55,10 @@ export async function readStormDevices(
         on device.organization_id = run.organization_id and device.run_id = run.id
       where run.${own} and run.closed_at is null and run.state in ('waiting', 'running') and device.state = 'waiting'
     ), of_run as (${ofRun}), shown as (
-      select id, name, site_id, last_boot_id, last_boot_started_at from device where ${seen}
+      select id, name, mac, site_id, last_boot_id, last_boot_started_at from device where ${seen}
       order by last_boot_started_at desc nulls last, id desc limit ${stormDevicesMax}
     )
-    select shown.id::text, shown.name, shown.site_id::text as "siteId", site.name as "siteName", of_run.state as "runState",
+    select shown.id::text, shown.name, shown.mac, shown.site_id::text as "siteId", site.name as "siteName", of_run.state as "runState",
       (case when of_run.device_id is not null then of_run.boot_id
         when shown.last_boot_started_at >= ${since} then shown.last_boot_id end)::text as "bootId",
       (waiting.device_id is not null

@@ -8,6 +8,7 @@ export const stormMinutesDefault = 60
 const minutesMax = 24 * 60
 /** An id in base64url, without padding. */
 export const packedIdLength = 22
+export const packedMacLength = 12
 
 export const stormInput = z.object({
   farmId: uuid.optional().describe('Only devices of this farm; the whole organization without any of these.'),
@@ -39,27 +40,31 @@ export const stormStates = [
 export type StormState = (typeof stormStates)[number]
 
 const named = z.object({ id: uuid, name: z.string() })
-const ms = z.number().int()
+/** Of a second: nobody sees less on a map of boots, and each digit is there 5,000 times. */
+const tenths = z.number().int()
 
 /** Everything of one index is of one device. */
 const stormCells = z.object({
   names: z.array(z.string()).describe('By site, then by name.'),
-  deviceIds: z
+  macs: z
+    .string()
+    .describe(`The MAC addresses of the devices one after the other: ${packedMacLength} hexadecimal digits each.`),
+  ids: z
     .string()
     .describe(
-      `The ids of the devices one after the other: each 16 bytes as ${packedIdLength} characters of base64url.`,
+      `The ids of their boots in the time, of the device itself where there is none: each 16 bytes as ${packedIdLength} characters of base64url.`,
     ),
-  bootIds: z
-    .string()
-    .describe(`The ids of their boots in the time, in the same form; ${packedIdLength} full stops for none.`),
   states: z.array(count).describe('Index into `states`.'),
-  sites: z.array(count).describe('Index into `sites`.'),
   kinds: z.array(z.number().int()).describe('Index into `kinds`; -1: nothing is known of what the device boots.'),
-  startedMs: z.array(ms).describe('Start of the boot, since `since`; 0 without a boot.'),
-  tookMs: z
+  startedTenths: z
+    .array(tenths.nullable())
+    .describe('Start of the boot, in tenths of a second since `since`; null: there is no boot in the time.'),
+  tookTenths: z
     .array(count)
     .describe('From the start of the boot to the end of its last known phase; its whole length once it is over.'),
-  phaseMs: z.array(count).describe('Start of the phase in progress, since the start of the boot; 0 once it is over.'),
+  phaseTenths: z
+    .array(count)
+    .describe('Start of the phase in progress, since the start of the boot; 0 once it is over.'),
 })
 
 const stormKind = z.object({
@@ -99,7 +104,9 @@ export const storm = z
       .array(z.enum(stormStates))
       .describe('The phase of a boot in progress, the outcome of one that is over, or why there is none.'),
     cells: stormCells.describe('Columns: everything of one index is of one device.'),
-    sites: z.array(named).describe('The sites of these devices.'),
+    sites: z
+      .array(named.extend({ deviceCount: count }))
+      .describe('The sites of these devices, in their order: the first cells are those of the first site.'),
     kinds: z.array(stormKind).describe('What these devices boot, and how long it usually takes.'),
     edges: z.array(stormEdge).describe('The edges of these boots, the busiest first; at most 50.'),
   })

@@ -1,8 +1,9 @@
 import type { StormBoot, StormDevice } from './read-storm-rows.ts'
-import { packedIdLength, type Storm, type StormState, stormStates } from './schema.ts'
+import { type Storm, type StormState, stormStates } from './schema.ts'
 
-const noId = '.'.repeat(packedIdLength)
 const indexOf = new Map<string, number>(stormStates.map((state, index) => [state, index]))
+
+const tenthMs = 100
 
 interface Input {
   devices: StormDevice[]
@@ -14,27 +15,30 @@ interface Input {
 /** One index of every column for each device, in the order of the sites' and the devices' names. */
 export function stormCellsOf({ devices, boots, kindIndexOf, since }: Input): Pick<Storm, 'cells' | 'sites'> {
   const { compare } = new Intl.Collator('en', { numeric: true })
-  const sorted = devices.toSorted((a, b) => compare(a.siteName, b.siteName) || compare(a.name, b.name))
+  // Sites of one name in two farms stay apart.
+  const bySite = (a: StormDevice, b: StormDevice) =>
+    compare(a.siteName, b.siteName) || (a.siteId < b.siteId ? -1 : Number(a.siteId > b.siteId))
+  const sorted = devices.toSorted((a, b) => bySite(a, b) || compare(a.name, b.name))
   const sites: Storm['sites'] = []
-  const siteIndex = new Map<string, number>()
   for (const { siteId, siteName } of sorted) {
-    if (siteIndex.has(siteId)) continue
-    siteIndex.set(siteId, sites.length)
-    sites.push({ id: siteId, name: siteName })
+    const last = sites.at(-1)
+    if (last?.id === siteId) last.deviceCount += 1
+    else sites.push({ id: siteId, name: siteName, deviceCount: 1 })
   }
   const bootOf = sorted.map(({ bootId }) => (bootId === null ? undefined : boots.get(bootId)))
   return {
     sites,
     cells: {
       names: sorted.map(({ name }) => name),
-      deviceIds: sorted.map(({ id }) => packedId(id)).join(''),
-      bootIds: bootOf.map((boot) => (boot ? packedId(boot.id) : noId)).join(''),
+      macs: sorted.map(({ mac }) => mac.replaceAll(':', '')).join(''),
+      ids: sorted.map(({ id }, index) => packedId(bootOf[index]?.id ?? id)).join(''),
       states: sorted.map((device, index) => indexOf.get(stateOf(device, bootOf[index])) ?? 0),
-      sites: sorted.map(({ siteId }) => siteIndex.get(siteId) ?? 0),
       kinds: bootOf.map((boot) => (boot ? kindIndexOf(boot) : -1)),
-      startedMs: bootOf.map((boot) => (boot ? boot.startedAt.getTime() - since.getTime() : 0)),
-      tookMs: bootOf.map((boot) => (boot ? usToMs(boot.totalUs) : 0)),
-      phaseMs: bootOf.map((boot) => (boot?.outcome === null ? usToMs(boot.phases.at(-1)?.startUs ?? 0) : 0)),
+      startedTenths: bootOf.map((boot) =>
+        boot ? Math.round((boot.startedAt.getTime() - since.getTime()) / tenthMs) : null,
+      ),
+      tookTenths: bootOf.map((boot) => (boot ? usToTenths(boot.totalUs) : 0)),
+      phaseTenths: bootOf.map((boot) => (boot?.outcome === null ? usToTenths(boot.phases.at(-1)?.startUs ?? 0) : 0)),
     },
   }
 }
@@ -60,6 +64,6 @@ function packedId(id: string): string {
   return Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url')
 }
 
-export function usToMs(us: bigint | number): number {
-  return Math.max(0, Math.round(Number(us) / 1000))
+function usToTenths(us: bigint | number): number {
+  return Math.max(0, Math.round(Number(us) / 1000 / tenthMs))
 }

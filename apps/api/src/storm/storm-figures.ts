@@ -4,7 +4,6 @@ import type { ServiceContext } from '../context/service-context.ts'
 import { onlineEdgeFilter } from '../edge/public.ts'
 import type { StormBoot } from './read-storm-rows.ts'
 import type { Storm, StormKind } from './schema.ts'
-import { usToMs } from './storm-cells.ts'
 
 /** A median of fewer boots says little. */
 const readyCountMin = 5
@@ -70,6 +69,10 @@ function kindOf(name: string, ready: Timed[], before: Timed[] | undefined): Stor
     p50Ms: timed.length > 0 ? usToMs(medianOf(timed.map(({ totalUs }) => Number(totalUs)))) : null,
     phaseP50Ms: Object.fromEntries([...lengths].map(([phase, values]) => [phase, usToMs(medianOf(values))])),
   }
+}
+
+function usToMs(us: number): number {
+  return Math.round(us / 1000)
 }
 
 function medianOf(values: number[]): number {

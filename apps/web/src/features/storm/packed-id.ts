@@ -1,10 +1,16 @@
 /** Ids as `storm.get` has them: 16 bytes in base64url, without padding. */
 export const packedIdLength = 22
 
-/** Null for none. */
-export function packedIdAt(ids: string, index: number): string | null {
-  const id = ids.slice(index * packedIdLength, (index + 1) * packedIdLength)
-  return id.startsWith('.') ? null : id
+/** MAC addresses are there as hexadecimal digits. */
+export const packedMacLength = 12
+
+/** The id or address with this index of a column. */
+export function packedAt(column: string, index: number, length: number): string {
+  return column.slice(index * length, (index + 1) * length)
+}
+
+export function packMac(mac: string): string {
+  return mac.replaceAll(':', '')
 }
 
 export function packId(uuid: string): string {

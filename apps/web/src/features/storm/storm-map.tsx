@@ -13,8 +13,8 @@ import { stateLook } from './storm-states'
 interface StormMapProps {
   /** In the order in which they are shown. */
   cells: StormCell[]
-  /** The devices that are slower than usual, by their packed ids. */
-  slowIds: ReadonlySet<string>
+  /** The devices that are slower than usual, by their keys. */
+  slowKeys: ReadonlySet<string>
   nowMs: number
   heightPx: number
 }
@@ -25,7 +25,7 @@ const widthBeforeMeasure = 900
  * The devices as cells. For the keyboard and for screen readers it is one slider over all of them, whose value is a
  * device in words; the table has the same as rows.
  */
-export function StormMap({ cells, slowIds, nowMs, heightPx }: StormMapProps) {
+export function StormMap({ cells, slowKeys, nowMs, heightPx }: StormMapProps) {
   const open = useOpenCell(cells)
   const [frame, width] = useElementWidth<HTMLDivElement>(widthBeforeMeasure)
   const [focused, setFocused] = useState(0)
@@ -59,7 +59,7 @@ export function StormMap({ cells, slowIds, nowMs, heightPx }: StormMapProps) {
         aria-valuemin={1}
         aria-valuemax={Math.max(1, cells.length)}
         aria-valuenow={position + 1}
-        aria-valuetext={cells[position] ? cellText(cells[position], nowMs, slowIds) : 'no devices'}
+        aria-valuetext={cells[position] ? cellText(cells[position], nowMs, slowKeys) : 'no devices'}
         className="cursor-pointer rounded-sm"
         onKeyDown={onKey}
         onFocus={() => setHasFocus(true)}
@@ -69,29 +69,29 @@ export function StormMap({ cells, slowIds, nowMs, heightPx }: StormMapProps) {
         onClick={(event) => open(indexAt(event), event.ctrlKey || event.metaKey)}
         onAuxClick={(event) => event.button === 1 && open(indexAt(event), true)}
       >
-        <CellCanvas cells={cells} slowIds={slowIds} layout={layout} width={width} active={active} />
+        <CellCanvas cells={cells} slowKeys={slowKeys} layout={layout} width={width} active={active} />
       </div>
       <p id={hintId} className="sr-only">
         Arrow keys move between devices. Enter opens the boot of the device.
       </p>
       {shown && active !== null && (
-        <CellTip place={tipPlace(layout, active, width)} text={cellText(shown, nowMs, slowIds)} />
+        <CellTip place={tipPlace(layout, active, width)} text={cellText(shown, nowMs, slowKeys)} />
       )}
     </div>
   )
 }
 
-interface CellCanvasProps extends Pick<StormMapProps, 'cells' | 'slowIds'> {
+interface CellCanvasProps extends Pick<StormMapProps, 'cells' | 'slowKeys'> {
   layout: CellLayout
   width: number
   active: number | null
 }
 
 /** Draws after each render: of its cells any may have changed. */
-function CellCanvas({ cells, slowIds, layout, width, active }: CellCanvasProps) {
+function CellCanvas({ cells, slowKeys, layout, width, active }: CellCanvasProps) {
   const canvas = useRef<HTMLCanvasElement>(null)
   useEffect(() => {
-    const drawn = cells.map(({ state, deviceId }) => ({ state, isSlow: slowIds.has(deviceId) }))
+    const drawn = cells.map(({ state, key }) => ({ state, isSlow: slowKeys.has(key) }))
     if (canvas.current) drawCells(canvas.current, { cells: drawn, layout, width, active })
   })
   // Its colour is set to read the theme's colours: a transition would give one for another.
@@ -111,14 +111,14 @@ function useOpenCell(cells: StormCell[]): (index: number | null, isApart: boolea
 
 /** The boot of a cell, or its device where there is none. */
 export function hrefOfCell({ bootId, deviceId }: StormCell): string {
-  return bootId === null ? `/devices/${unpackId(deviceId)}` : `/boots/${unpackId(bootId)}`
+  return bootId === null ? `/devices/${unpackId(deviceId ?? '')}` : `/boots/${unpackId(bootId)}`
 }
 
-export function cellText(cell: StormCell, nowMs: number, slowIds: ReadonlySet<string>): string {
+export function cellText(cell: StormCell, nowMs: number, slowKeys: ReadonlySet<string>): string {
   const elapsedMs = elapsedMsOf(cell, nowMs)
   const parts = [cell.name, cell.siteName, stateLook(cell.state).title]
   if (elapsedMs !== null) parts.push(`${formatDuration(elapsedMs * 1000)}${isBooting(cell) ? ' so far' : ''}`)
-  if (slowIds.has(cell.deviceId)) parts.push('slower than usual')
+  if (slowKeys.has(cell.key)) parts.push('slower than usual')
   return parts.filter(Boolean).join(' · ')
 }
 

@@ -2,12 +2,13 @@ import { expect, test } from 'vitest'
 import type { BootSummary } from '../boots/boot-types.ts'
 import { packId } from './packed-id.ts'
 import { elapsedMsOf, stormModelOf, withBoots } from './storm-model.ts'
-import { atMs, idOf, sampleStorm } from './storm-samples.ts'
+import { atMs, idOf, macOf, sampleStorm } from './storm-samples.ts'
 
 function boot(deviceNumber: number, changes: Partial<BootSummary> = {}): BootSummary {
   return {
     id: idOf(200 + deviceNumber),
     deviceId: idOf(deviceNumber),
+    mac: macOf(deviceNumber),
     siteId: idOf(900),
     startedAt: new Date(atMs - 1_000).toISOString(),
     reportedAt: new Date(atMs + 500).toISOString(),
@@ -27,7 +28,7 @@ test('columns become cells', () => {
   const { cells } = stormModelOf(sampleStorm())
   expect(cells).toMatchObject([
     { name: 'pc-1', siteName: 'Lab', state: 'nbp', startedAtMs: atMs - 5_000, phaseMs: 2_000, kind: 0 },
-    { name: 'pc-2', bootId: null, state: 'idle', startedAtMs: 0, kind: -1 },
+    { name: 'pc-2', bootId: null, deviceId: packId(idOf(2)), state: 'idle', startedAtMs: 0, kind: -1 },
   ])
   expect(cells.map((cell) => elapsedMsOf(cell, atMs))).toEqual([5_000, null])
 })

@@ -1,5 +1,5 @@
 import type { RouterOutputs } from '../../lib/trpc'
-import { packedIdAt, packId } from './packed-id.ts'
+import { packedAt, packedIdLength, packedMacLength, packId, packMac } from './packed-id.ts'
 
 export type Storm = RouterOutputs['storm']['get']
 export type StormState = Storm['states'][number]
@@ -7,12 +7,14 @@ type BootSummary = RouterOutputs['boot']['list']['items'][number]
 
 /** One device. Ids are packed: thousands of them are never read. Times are those of the API's clock. */
 export interface StormCell {
+  /** Site and MAC address: by these a boot belongs to a device. */
+  key: string
   name: string
   siteName: string
-  siteId: string
-  deviceId: string
   /** Null: no boot in the time. */
   bootId: string | null
+  /** Null: there is a boot. */
+  deviceId: string | null
   state: StormState
   /** Index into the storm's kinds; -1: not known. */
   kind: number
@@ -29,27 +31,35 @@ export interface StormModel {
 }
 
 export function stormModelOf(storm: Storm): StormModel {
-  const { cells, states, sites, since } = storm
+  const { cells, states, since } = storm
   const sinceMs = Date.parse(since)
+  const siteOf = storm.sites.flatMap((site) => Array.from({ length: site.deviceCount }, () => site))
   return {
     storm,
     cells: cells.names.map((name, index): StormCell => {
-      const site = sites[cells.sites[index] ?? -1]
-      const bootId = packedIdAt(cells.bootIds, index)
+      const { id: siteId, name: siteName } = siteOf[index] ?? { id: '', name: '' }
+      const started = cells.startedTenths[index] ?? null
+      const id = packedAt(cells.ids, index, packedIdLength)
       return {
+        key: keyOf(siteId, packedAt(cells.macs, index, packedMacLength)),
         name,
-        siteName: site?.name ?? '',
-        siteId: site?.id ?? '',
-        deviceId: packedIdAt(cells.deviceIds, index) ?? '',
-        bootId,
+        siteName,
+        bootId: started === null ? null : id,
+        deviceId: started === null ? id : null,
         state: states[cells.states[index] ?? 0] ?? 'idle',
         kind: cells.kinds[index] ?? -1,
-        startedAtMs: bootId === null ? 0 : sinceMs + (cells.startedMs[index] ?? 0),
-        tookMs: cells.tookMs[index] ?? 0,
-        phaseMs: cells.phaseMs[index] ?? 0,
+        startedAtMs: started === null ? 0 : sinceMs + started * tenthMs,
+        tookMs: (cells.tookTenths[index] ?? 0) * tenthMs,
+        phaseMs: (cells.phaseTenths[index] ?? 0) * tenthMs,
       }
     }),
   }
+}
+
+const tenthMs = 100
+
+function keyOf(siteId: string, packedMac: string): string {
+  return `${siteId} ${packedMac}`
 }
 
 /** Changes were sent up to this much before an answer that does not have them: a read takes a moment. */
@@ -60,11 +70,11 @@ export function withBoots({ storm, cells }: StormModel, boots: Iterable<BootSumm
   const readAtMs = Date.parse(storm.at) - readMs
   const changed = [...boots].filter(({ reportedAt }) => Date.parse(reportedAt) >= readAtMs)
   if (changed.length === 0) return { storm, cells }
-  const byDevice = new Map(cells.map(({ deviceId }, index) => [deviceId, index]))
+  const byKey = new Map(cells.map(({ key }, index) => [key, index]))
   const next = [...cells]
   const states = new Set<string>(storm.states)
   for (const boot of changed) {
-    const index = boot.deviceId === null ? undefined : byDevice.get(packId(boot.deviceId))
+    const index = boot.deviceId === null ? undefined : byKey.get(keyOf(boot.siteId, packMac(boot.mac)))
     const cell = index === undefined ? undefined : next[index]
     if (index === undefined || !cell || !concerns(storm, cell, boot)) continue
     const id = packId(boot.id)
@@ -72,6 +82,7 @@ export function withBoots({ storm, cells }: StormModel, boots: Iterable<BootSumm
     next[index] = {
       ...cell,
       bootId: id,
+      deviceId: null,
       state: states.has(state) ? state : 'firmware',
       // A change does not name what the boot reads: the next answer does.
       kind: cell.bootId === id ? cell.kind : -1,
@@ -85,7 +96,7 @@ export function withBoots({ storm, cells }: StormModel, boots: Iterable<BootSumm
 
 /** A run's device has one boot in the run, and others after it. */
 function concerns(storm: Storm, cell: StormCell, boot: BootSummary): boolean {
-  if (boot.generated || boot.siteId !== cell.siteId) return false
+  if (boot.generated) return false
   if (cell.bootId === packId(boot.id)) return true
   const startedAtMs = Date.parse(boot.startedAt)
   if (startedAtMs < Date.parse(storm.since)) return false

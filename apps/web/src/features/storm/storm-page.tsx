@@ -135,7 +135,7 @@ function StormFilters({ url: { filters, bind, setFilters, clearFilters } }: { ur
 }
 
 function StormBody({ view, storm, url }: { view: StormView; storm: Storm; url: Filters }) {
-  const { cells, counts, slowIds, nowMs, kinds, stragglers } = view
+  const { cells, counts, slowKeys, nowMs, kinds, stragglers } = view
   const heightPx = Math.max(mapHeightMin, useWindowHeight() * mapShare)
   const left = estimateText(estimate(cells, kinds, nowMs))
   const { first, last } = useMemo(() => firstAndLastReady(cells), [cells])
@@ -144,11 +144,11 @@ function StormBody({ view, storm, url }: { view: StormView; storm: Storm; url: F
     <>
       <Panel title="Devices" flush={isTable} aside={<DeviceCount storm={storm} />}>
         {isTable ? (
-          <StormTable cells={cells} slowIds={slowIds} nowMs={nowMs} />
+          <StormTable cells={cells} slowKeys={slowKeys} nowMs={nowMs} />
         ) : (
           <div className="flex flex-col gap-4">
-            <StormMap cells={cells} slowIds={slowIds} nowMs={nowMs} heightPx={heightPx} />
-            <StormLegend counts={counts} slowCount={slowIds.size} />
+            <StormMap cells={cells} slowKeys={slowKeys} nowMs={nowMs} heightPx={heightPx} />
+            <StormLegend counts={counts} slowCount={slowKeys.size} />
           </div>
         )}
       </Panel>

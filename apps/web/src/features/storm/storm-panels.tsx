@@ -35,7 +35,7 @@ function ReadyPanel({ title, cells }: { title: string; cells: StormCell[] }) {
       {cells.length === 0 ? (
         <EmptyState title="No device is ready yet." text="Devices appear here once they are." />
       ) : (
-        <Table label={`${title}: devices`} columns={readyColumns} rows={cells} rowKey={({ deviceId }) => deviceId} />
+        <Table label={`${title}: devices`} columns={readyColumns} rows={cells} rowKey={({ key }) => key} />
       )}
     </Panel>
   )
@@ -50,7 +50,7 @@ export function StragglersPanel({ stragglers }: { stragglers: Straggler[] }) {
       ) : (
         <ul aria-label="Stragglers">
           {stragglers.slice(0, stragglersShownMax).map((straggler) => (
-            <li key={straggler.cell.deviceId} className="border-line border-t px-4 py-2.5 text-sm first:border-t-0">
+            <li key={straggler.cell.key} className="border-line border-t px-4 py-2.5 text-sm first:border-t-0">
               <ObjectLink href={hrefOfCell(straggler.cell)}>{straggler.cell.name}</ObjectLink>
               <p className="mt-0.5 text-ink-soft text-xs">{stragglerText(straggler)}</p>
             </li>

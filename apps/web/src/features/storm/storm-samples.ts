@@ -1,10 +1,11 @@
-import { packId } from './packed-id.ts'
+import { packId, packMac } from './packed-id.ts'
 import type { Storm, StormCell } from './storm-model.ts'
 
 /** Storms for tests. */
 
 export const atMs = Date.parse('2026-11-28T07:10:00.000Z')
 export const idOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`
+export const macOf = (number: number) => `02:bf:00:00:00:${number.toString(16).padStart(2, '0')}`
 
 const states: Storm['states'] = [
   'idle',
@@ -36,19 +37,18 @@ export function sampleStorm(changes: Partial<Storm> = {}): Storm {
     since: new Date(atMs - 3_600_000).toISOString(),
     deviceCount: 2,
     states,
-    sites: [{ id: idOf(900), name: 'Lab' }],
+    sites: [{ id: idOf(900), name: 'Lab', deviceCount: 2 }],
     kinds: [],
     edges: [],
     cells: {
       names: ['pc-1', 'pc-2'],
-      deviceIds: packId(idOf(1)) + packId(idOf(2)),
-      bootIds: packId(idOf(101)) + '.'.repeat(22),
+      macs: packMac(macOf(1)) + packMac(macOf(2)),
+      ids: packId(idOf(101)) + packId(idOf(2)),
       states: [states.indexOf('nbp'), 0],
-      sites: [0, 0],
       kinds: [0, -1],
-      startedMs: [3_600_000 - 5_000, 0],
-      tookMs: [4_000, 0],
-      phaseMs: [2_000, 0],
+      startedTenths: [36_000 - 50, null],
+      tookTenths: [40, 0],
+      phaseTenths: [20, 0],
     },
     ...changes,
   }
@@ -57,10 +57,10 @@ export function sampleStorm(changes: Partial<Storm> = {}): Storm {
 /** A boot of a kind of which ten took 10 s; ready after 10 s, 100 s ago, unless changed. */
 export function sampleCell(number: number, changes: Partial<StormCell> = {}): StormCell {
   return {
+    key: `${idOf(900)} ${packMac(macOf(number))}`,
     name: `pc-${number}`,
     siteName: 'Lab',
-    siteId: idOf(900),
-    deviceId: packId(idOf(number)),
+    deviceId: null,
     bootId: packId(idOf(100 + number)),
     state: 'ready',
     kind: 0,

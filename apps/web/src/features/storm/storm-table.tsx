@@ -13,22 +13,22 @@ const rowsAtOnce = 100
 
 interface StormTableProps {
   cells: StormCell[]
-  slowIds: ReadonlySet<string>
+  slowKeys: ReadonlySet<string>
   nowMs: number
 }
 
 /** The cells in words, in the same order. */
-export function StormTable({ cells, slowIds, nowMs }: StormTableProps) {
+export function StormTable({ cells, slowKeys, nowMs }: StormTableProps) {
   const [count, setCount] = useState(rowsAtOnce)
   const columns: Column<StormCell>[] = [
     { title: 'Device', cell: (cell) => <ObjectLink href={hrefOfCell(cell)}>{cell.name}</ObjectLink> },
     {
       title: 'Phase',
       wide: true,
-      cell: ({ state, deviceId }) => (
+      cell: ({ state, key }) => (
         <>
           {stateLook(state).title}
-          {slowIds.has(deviceId) && <span className="text-ink-soft">, slower than usual</span>}
+          {slowKeys.has(key) && <span className="text-ink-soft">, slower than usual</span>}
         </>
       ),
     },
@@ -49,7 +49,7 @@ export function StormTable({ cells, slowIds, nowMs }: StormTableProps) {
         label="Devices by phase"
         columns={columns}
         rows={cells.slice(0, count)}
-        rowKey={({ deviceId }) => deviceId}
+        rowKey={({ key }) => key}
       />
       {count < cells.length && (
         <div className="flex items-center gap-3 border-line border-t px-4 py-3 text-ink-soft text-sm">

@@ -7,7 +7,7 @@ export interface StormView {
   cells: StormCell[]
   counts: ReturnType<typeof countStates>
   kinds: Storm['kinds']
-  slowIds: ReadonlySet<string>
+  slowKeys: ReadonlySet<string>
   stragglers: ReturnType<typeof stragglersOf>
   nowMs: number
 }
@@ -21,7 +21,7 @@ export function viewOf(
     cells: byPhase ? sortedByPhase(cells) : cells,
     counts: countStates(cells),
     kinds: storm.kinds,
-    slowIds: new Set(stragglers.map(({ cell }) => cell.deviceId)),
+    slowKeys: new Set(stragglers.map(({ cell }) => cell.key)),
     stragglers,
     nowMs,
   }

@@ -17,7 +17,7 @@ const mapShare = 0.62
 
 /** The storm for a wall: no navigation, and text that is read from four metres. */
 export function StormWall({ view, title, onLeave }: { view: StormView; title: string; onLeave: () => void }) {
-  const { cells, counts, kinds, nowMs, slowIds } = view
+  const { cells, counts, kinds, nowMs, slowKeys } = view
   const { isAwake } = useAwakeScreen(true)
   const heightPx = useWindowHeight()
   const totals = totalsOf(cells)
@@ -51,11 +51,11 @@ export function StormWall({ view, title, onLeave }: { view: StormView; title: st
           value={formatCount(totals.unsuccessful)}
           isBad={totals.unsuccessful > 0}
         />
-        <WallFigure label="Stragglers" value={formatCount(slowIds.size)} />
+        <WallFigure label="Stragglers" value={formatCount(slowKeys.size)} />
         <WallFigure label="Time left" value={left.value} note={left.basis} />
       </dl>
-      <StormMap cells={cells} slowIds={slowIds} nowMs={nowMs} heightPx={heightPx * mapShare} />
-      <StormLegend counts={counts} slowCount={slowIds.size} large />
+      <StormMap cells={cells} slowKeys={slowKeys} nowMs={nowMs} heightPx={heightPx * mapShare} />
+      <StormLegend counts={counts} slowCount={slowKeys.size} large />
     </div>
   )
 }
