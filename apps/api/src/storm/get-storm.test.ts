@@ -24,9 +24,7 @@ function cellsOf({ cells, states, kinds, sites }: Storm) {
       name,
       {
         id: unpacked(cells.ids, index),
-        mac: cells.macs
-          .slice(index * packedMacLength, (index + 1) * packedMacLength)
-          .replace(/..(?!$)/g, '$&:'),
+        mac: cells.macs.slice(index * packedMacLength, (index + 1) * packedMacLength).replace(/..(?!$)/g, '$&:'),
         state: states[cells.states[index] ?? -1],
         site: sites.flatMap(({ name: siteName, deviceCount }) => Array(deviceCount).fill(siteName))[index],
         kind: kinds[cells.kinds[index] ?? -1]?.name,

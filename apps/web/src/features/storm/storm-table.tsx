@@ -45,12 +45,7 @@ export function StormTable({ cells, slowKeys, nowMs }: StormTableProps) {
   if (cells.length === 0) return <EmptyState title="No devices." text="This part of the organization has no devices." />
   return (
     <>
-      <Table
-        label="Devices by phase"
-        columns={columns}
-        rows={cells.slice(0, count)}
-        rowKey={({ key }) => key}
-      />
+      <Table label="Devices by phase" columns={columns} rows={cells.slice(0, count)} rowKey={({ key }) => key} />
       {count < cells.length && (
         <div className="flex items-center gap-3 border-line border-t px-4 py-3 text-ink-soft text-sm">
           <Button onClick={() => setCount(count + rowsAtOnce)}>Show more</Button>
