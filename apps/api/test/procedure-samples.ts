@@ -35,6 +35,8 @@ export const samples: Record<string, Sample> = {
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'overview.get': {},
   'storm.get': {},
+  'explore.get': {},
+  'explore.differences': { input: () => ({ boxSince: '2026-01-01T00:00:00Z', boxUntil: '2026-01-02T00:00:00Z' }) },
   'overview.ofCollection': { idName: 'collectionId', ownId: (tenant) => tenant.collectionId },
   'site.list': {},
   'site.get': { idName: 'siteId', ownId: (tenant) => tenant.siteId },

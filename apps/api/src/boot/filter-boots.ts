@@ -38,6 +38,7 @@ export async function whereOfFilter(context: Context, filter: Filter): Promise<P
 
 function ofOwnColumns(filter: Filter): Prisma.BootWhereInput {
   const { deviceId, siteId, vdiskId, versionId, failedCause, origin, durationUsMin, durationUsMax } = filter
+  const { clientArch, reads } = filter
   const isTimed = durationUsMin !== undefined || durationUsMax !== undefined
   return {
     ...outcomeFilter(filter.outcome),
@@ -48,6 +49,8 @@ function ofOwnColumns(filter: Filter): Prisma.BootWhereInput {
     // Every boot with a cause has this outcome, and there is an index by it.
     ...(failedCause ? { AND: [{ outcome: 'failed', failedCause }] } : {}),
     ...(origin ? originFilters[origin] : {}),
+    ...(clientArch === undefined ? {} : { clientArch }),
+    ...(reads ? { isCold: reads === 'cold' } : {}),
     ...(isTimed ? { durationUs: { gte: durationUsMin ?? 0, lte: durationUsMax ?? Number.MAX_SAFE_INTEGER } } : {}),
   }
 }

@@ -1,5 +1,7 @@
 export { type BootTimes, daysBefore, fillDays } from './boot-times.ts'
-export { countBoots, readBootDays, readBootsByStart } from './boots-by-start.ts'
+export { bootWhereSql } from './boot-where-sql.ts'
+export { countBoots, partitionsMax, readBootDays, readBootsByStart } from './boots-by-start.ts'
+export { whereOfFilter } from './filter-boots.ts'
 export { type BootRow, findBoot, findBoots, readPlainBoots } from './read-boots.ts'
 export { bootSummaryOf, waitOfRow } from './rows.ts'
 export { reportedWaitOf, type WaitEdgeJson, type WaitJson, waitEdgeJson, waitEdgeOf, waitsJson } from './waits.ts'

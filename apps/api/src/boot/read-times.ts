@@ -59,6 +59,16 @@ export function keptReadTimes({ phases, ...whole }: ReadTimesReport): ReadTimesR
   return phases ? { phases } : whole
 }
 
+/** Below this share of READs that wait for a disk, a disk is not what a boot waits for. */
+const coldShareMin = 0.1
+
+/** Whether the edge had to read the boot's blocks from a disk; null: nothing was measured. */
+export function isColdBoot(report: ReadTimesReport | undefined): boolean | null {
+  if (!report) return null
+  const { storage, coldReads } = readTimesViewOf(report)
+  return storage ? coldReads >= storage.count * coldShareMin : null
+}
+
 /** Takes a whole report, or its stored part. */
 export function readTimesViewOf({ phases, ...whole }: ReadTimesReport): ReadTimesView {
   return {

@@ -298,6 +298,7 @@ export const bootDetail = bootSummary
   .meta({ id: 'Boot' })
 export type BootDetail = z.infer<typeof bootDetail>
 
+const clientArchMax = 65_535
 /** Longer than any retention of boots, and exact in JSON. */
 const durationUsMax = 10 * 366 * 86_400 * 1_000_000
 const durationUs = z.number().int().min(0).max(durationUsMax)
@@ -334,6 +335,11 @@ export const bootFilterInput = z.object({
     .enum(['device', 'simulated', 'generated'])
     .optional()
     .describe("`device`: a real machine; `simulated`: by bootfarm-sim; `generated`: by the demo's history generator."),
+  clientArch: count.max(clientArchMax).optional().describe('DHCP option 93, as the firmware sent it: 0 BIOS, 7 UEFI.'),
+  reads: z
+    .enum(['cold', 'warm'])
+    .optional()
+    .describe('`cold`: a tenth of its READs or more waited for a disk of the edge; `warm`: fewer.'),
   since: instant.optional(),
   until: instant.optional().describe('Only boots that started before it.'),
   durationUsMin: durationUs.optional().describe('Only boots that are over, and took as long or longer.'),

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { KeyedKind } from '../access/visible.ts'
 import type { ServiceContext } from '../context/service-context.ts'
-import { AppError } from '../errors/app-error.ts'
+import { withStatementLimit } from '../context/statement-limit.ts'
 import { findPeople } from '../member/public.ts'
 import { type Found, findKeys } from './find-keys.ts'
 import { findEdgesByAddress, findVersions, type ReadHit, readBootHits, readHits } from './read-hits.ts'
@@ -10,8 +10,6 @@ import { type SearchTerms, searchTerms } from './search-terms.ts'
 
 /** For all statements of a search each: a person types on, and the database has other work. */
 const statementLimitMs = 1_000
-/** PostgreSQL's `query_canceled`. */
-const cancelled = '57014'
 
 /** People are ranked here, of the first so many by name; more than one page of them. */
 const peopleRead = 120
@@ -27,13 +25,11 @@ interface RankedGroup {
 
 /** Finds what the actor may see, by the beginnings of names, addresses and ids. */
 export async function searchObjects(context: ServiceContext, input: Input): Promise<SearchResult> {
-  try {
-    await context.db.$executeRaw`select set_config('statement_timeout', ${String(statementLimitMs)}, true)`
-    return await findGroups(context, input)
-  } catch (cause) {
-    if (!isCancelled(cause)) throw cause
-    throw new AppError('unavailable', { public: 'The search took too long. Enter more characters.', cause })
-  }
+  return withStatementLimit(context.db, {
+    limitMs: statementLimitMs,
+    tooLong: 'The search took too long. Enter more characters.',
+    work: () => findGroups(context, input),
+  })
 }
 
 async function findGroups(context: ServiceContext, input: Input): Promise<SearchResult> {
@@ -142,8 +138,4 @@ function rankOfPerson({ name, email }: { name: string; email: string }, text: st
   const texts = [name.toLowerCase(), email.toLowerCase()]
   if (texts.includes(text)) return 0
   return texts.some((one) => one.startsWith(text)) ? 1 : 2
-}
-
-function isCancelled(error: unknown): boolean {
-  return error instanceof Error && (Reflect.get(error, 'code') === cancelled || error.message.includes(cancelled))
 }

@@ -10,6 +10,7 @@ import { discoveredRouter } from '../../discovery/router.ts'
 import { diskCaptureRouter } from '../../disk-capture/router.ts'
 import { edgeRouter } from '../../edge/router.ts'
 import { eventRouter } from '../../event/router.ts'
+import { exploreRouter } from '../../explore/router.ts'
 import { farmRouter } from '../../farm/router.ts'
 import { loadRouter } from '../../load/router.ts'
 import { invitationRouter } from '../../member/invitation-router.ts'
@@ -67,6 +68,7 @@ export const appRouter = router({
   store: storeRouter,
   storeJob: storeJobRouter,
   storm: stormRouter,
+  explore: exploreRouter,
   upload: uploadRouter,
   placement: placementRouter,
   diskCapture: diskCaptureRouter,

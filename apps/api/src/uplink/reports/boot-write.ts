@@ -1,6 +1,6 @@
 import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { keptReadTimes } from '../../boot/read-times.ts'
+import { isColdBoot, keptReadTimes } from '../../boot/read-times.ts'
 import type { BootFacts } from '../../boot/rows.ts'
 import { outcomeOfReport } from '../../rules/boot-outcome.ts'
 import { dayText } from '../../rules/utc-day.ts'
@@ -54,6 +54,8 @@ export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
         : new Date(columns.startedAt.getTime() + boot.silentSinceUs / 1000).toISOString(),
     lost: boot.lost ?? null,
     is_lost: boot.lost !== undefined && boot.silentSinceUs === undefined && boot.lost.powerOrderId === undefined,
+    client_arch: boot.clientArch ?? null,
+    is_cold: isColdBoot(boot.readTimes),
     has_detail: detailDays.has(day),
     detail_phases: boot.phases,
     facts: factsOf(boot, edgeId),

@@ -136,11 +136,12 @@ async function writeRows(
       insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id,
         id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
         total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
-        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost)
+        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost, client_arch, is_cold)
       select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id,
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
         last_phase, total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry,
-        phases, write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
+        phases, write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost, client_arch,
+        is_cold
       from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
         and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
       on conflict (organization_id, id, received_on) do update set ${newerBoot}
@@ -180,12 +181,12 @@ const newerBoot = Prisma.sql`
   simulated = excluded.simulated, generated = excluded.generated,
   write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes,
   write_cache_held = excluded.write_cache_held, silent_since = excluded.silent_since,
-  lost = excluded.lost`
+  lost = excluded.lost, client_arch = excluded.client_arch, is_cold = excluded.is_cold`
 
 const reportedColumns = Prisma.sql`
   id uuid, received_on date, mac text, is_new boolean, revision bigint, started_at timestamptz,
   outcome "BootOutcome", failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint,
   duration_us bigint, bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid,
   version_id uuid, menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,
-  write_cache_held jsonb, silent_since timestamptz, lost jsonb, is_lost boolean, has_detail boolean, detail_phases jsonb, facts jsonb,
-  guest jsonb`
+  write_cache_held jsonb, silent_since timestamptz, lost jsonb, is_lost boolean, client_arch integer, is_cold boolean,
+  has_detail boolean, detail_phases jsonb, facts jsonb, guest jsonb`

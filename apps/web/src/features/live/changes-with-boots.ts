@@ -37,6 +37,8 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   storeJob: false,
   // Its page follows each boot itself.
   storm: false,
+  // It covers days: each boot would move nothing that a person sees.
+  explore: false,
   upload: false,
   placement: false,
   diskCapture: true,

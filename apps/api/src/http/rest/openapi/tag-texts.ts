@@ -18,6 +18,7 @@ export const tagTexts: Record<string, string> = {
   device: 'Devices, and what is done with many of them at once.',
   discovered: 'Unregistered machines, and the rules that adopt them.',
   boot: 'Boots of devices, phase by phase.',
+  explore: 'Boots by time and duration, their figures over time, and what slow ones have in common.',
   storm: 'Every device of a part of the organization at once, by phase.',
   bootMenu: 'Boot menus that devices show.',
   schedule: 'Boot schedules and their runs.',

@@ -1,0 +1,174 @@
+import { Prisma } from '@bootfarm/db'
+import type { BootOutcome } from '@bootfarm/proto/boot-phases'
+import type { z } from 'zod'
+import { visibleBoots } from '../access/visible.ts'
+import { bootWhereSql, partitionsMax, readBootDays, whereOfFilter } from '../boot/public.ts'
+import type { bootFilterInput } from '../boot/schema.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { withStatementLimit } from '../context/statement-limit.ts'
+import { dayMs } from '../rules/utc-day.ts'
+
+/**
+ * Reads the boots of a filter, or a sample of them where they are many. Edges choose the ids of boots at random (UUID
+ * version 4), so boots whose id is below a bound are a random sample, and the primary key of each day finds them
+ * without reading the others. The same filter gives the same sample.
+ */
+
+/** p99 of as many has a tenth of a percent of error in its rank; their rows are some 4 MB of JSON. */
+export const sampleMax = 10_000
+/** A first look counts these boots: one in as many. */
+const lookPart = 1024
+/** So many of a look tell how many there are to within a half; fewer boots are read whole. */
+const lookMin = (2 * sampleMax) / lookPart
+const statementLimitMs = 2_500
+
+export type SampleFilter = Omit<z.output<typeof bootFilterInput>, 'sort' | 'since' | 'until'>
+
+export interface Span {
+  since: Date
+  until: Date
+}
+
+export interface SampledBoot {
+  startedMs: number
+  /** Null while it is booting. */
+  durationUs: number | null
+  outcome: BootOutcome | null
+  siteId: string
+  edgeId: string
+  deviceId: string | null
+  /** Of its device now; null for a boot of no registered device. */
+  collectionId: string | null
+  versionId: string | null
+  failedCause: string | null
+  clientArch: number | null
+  isCold: boolean | null
+  /** µs of each phase of a ready boot, by name; null for other boots. */
+  phases: { name: string; durationUs?: number | null }[] | null
+}
+
+export interface Sample {
+  boots: SampledBoot[]
+  /** The share of the filter's boots that `boots` is; 1: all of them. */
+  share: number
+}
+
+/** Throws `invalid` as lists of boots do, and `unavailable` if PostgreSQL takes too long. */
+export async function readSample(context: ServiceContext, filter: SampleFilter, span: Span): Promise<Sample> {
+  const statement = await statementOf(context, filter, span)
+  return withStatementLimit(context.db, {
+    limitMs: statementLimitMs,
+    tooLong: 'These boots take too long to read. Choose a shorter period, or filter by a site or a version.',
+    work: () => readAdapted(context, statement),
+  })
+}
+
+interface Statement {
+  where: Prisma.Sql
+  /** In parts: each day that a statement reads costs planning and locks. */
+  days: Date[][]
+}
+
+async function statementOf(context: ServiceContext, filter: SampleFilter, { since, until }: Span): Promise<Statement> {
+  const { organizationId } = context.actor
+  const visible = await visibleBoots(context)
+  const wanted = await whereOfFilter(context, filter)
+  const days = (await readBootDays(context))
+    .filter((day) => day.receivedOn.getTime() + dayMs > since.getTime() && day.earliestStartedAt < until)
+    .map(({ receivedOn }) => receivedOn)
+  return {
+    where: Prisma.sql`boot.organization_id = ${organizationId}::uuid and boot.started_at >= ${since}
+      and boot.started_at < ${until} and ${bootWhereSql({ AND: [visible, wanted] })}`,
+    days: Array.from({ length: Math.ceil(days.length / partitionsMax) }, (_, index) =>
+      days.slice(index * partitionsMax, (index + 1) * partitionsMax),
+    ),
+  }
+}
+
+async function readAdapted({ db, actor }: ServiceContext, { where, days }: Statement): Promise<Sample> {
+  let looked = 0
+  for (const some of days) {
+    const [row] = await db.$queryRaw<{ count: number }[]>`select count(*)::integer as count from boot
+      where ${where} and ${ofDays(some)} and ${belowShare(1 / lookPart)}`
+    looked += row?.count ?? 0
+  }
+  let share = looked < lookMin ? 1 : sampleMax / (looked * lookPart)
+  for (;;) {
+    const limit = 3 * sampleMax + 1
+    const boots: SampledBoot[] = []
+    for (const some of days) {
+      const condition = Prisma.sql`${where} and ${ofDays(some)} and ${belowShare(share)}`
+      boots.push(...(await readBoots(db, { condition, limit, organizationId: actor.organizationId })))
+      if (boots.length >= limit) break
+    }
+    // The look saw far fewer than there are: it may when there are few.
+    if (boots.length < limit) return { boots, share }
+    share /= 4
+  }
+}
+
+function ofDays(days: Date[]): Prisma.Sql {
+  return Prisma.sql`boot.received_on = any(${days.map((day) => day.toISOString().slice(0, 10))}::date[])`
+}
+
+/** The ids of this share of all boots: their first 32 bits are random. */
+function belowShare(share: number): Prisma.Sql {
+  if (share >= 1) return Prisma.sql`true`
+  const bound = Math.max(1, Math.floor(share * 2 ** 32))
+  return Prisma.sql`boot.id < ${`${bound.toString(16).padStart(8, '0')}-0000-0000-0000-000000000000`}::uuid`
+}
+
+interface Rows {
+  condition: Prisma.Sql
+  limit: number
+  organizationId: string
+}
+
+type Tuple = [
+  startedMs: number,
+  durationUs: number | null,
+  outcome: BootOutcome | null,
+  siteId: string,
+  edgeId: string,
+  deviceId: string | null,
+  collectionId: string | null,
+  versionId: string | null,
+  failedCause: string | null,
+  clientArch: number | null,
+  isCold: boolean | null,
+  phases: SampledBoot['phases'],
+]
+
+/** As one JSON text: as rows, ten thousand boots take several times as long to decode. */
+async function readBoots(db: ServiceContext['db'], { condition, limit, organizationId }: Rows): Promise<SampledBoot[]> {
+  const [row] = await db.$queryRaw<{ boots: string }[]>`
+    with read as materialized (
+      select started_at, duration_us, outcome, site_id, edge_id, device_id, version_id, failed_cause, client_arch, is_cold,
+        case when outcome = 'ready' then phases end as phases
+      from boot where ${condition} limit ${limit}
+    )
+    select coalesce(json_agg(json_build_array(floor(extract(epoch from read.started_at) * 1000)::bigint,
+      duration_us, outcome, read.site_id, edge_id, device_id, device.collection_id, version_id, failed_cause,
+      client_arch, is_cold, phases)), '[]')::text as boots
+    from read left join device on device.organization_id = ${organizationId}::uuid and device.id = read.device_id`
+  return (JSON.parse(row?.boots ?? '[]') as Tuple[]).map(bootOf)
+}
+
+function bootOf(tuple: Tuple): SampledBoot {
+  const [startedMs, durationUs, outcome, siteId, edgeId, deviceId, ...others] = tuple
+  const [collectionId, versionId, failedCause, clientArch, isCold, phases] = others
+  return {
+    startedMs,
+    durationUs,
+    outcome,
+    siteId,
+    edgeId,
+    deviceId,
+    collectionId,
+    versionId,
+    failedCause,
+    clientArch,
+    isCold,
+    phases,
+  }
+}

@@ -1,0 +1,29 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { getDifferences } from './get-differences.ts'
+import { getExploration } from './get-exploration.ts'
+import { differencesInput, differencesView, exploreInput, exploreView } from './schema.ts'
+
+export const exploreRouter = router({
+  get: procedure
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/exploration', summary: 'Boots by time and duration, with figures over time' },
+    })
+    .input(exploreInput)
+    .output(exploreView)
+    .query(({ ctx, input }) => getExploration(ctx, input)),
+  differences: procedure
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: {
+        method: 'GET',
+        path: '/exploration/differences',
+        summary: 'What boots of a time and duration have more often than the others',
+      },
+    })
+    .input(differencesInput)
+    .output(differencesView)
+    .query(({ ctx, input }) => getDifferences(ctx, input)),
+})
