@@ -32,7 +32,7 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
     [pathname],
   )
   const setFilters = useCallback(
-    (values: { [Name in keyof Shape]?: string }) => {
+    (values: { [Name in keyof Shape]?: string | undefined }) => {
       const next = new URLSearchParams(asked.current.at(-1) ?? window.location.search)
       for (const [name, value = ''] of Object.entries<string | undefined>(values)) {
         if (value === '') next.delete(name)

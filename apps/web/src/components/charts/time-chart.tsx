@@ -16,6 +16,8 @@ export interface TimeChartData {
   /** Seconds since 1970, ascending. */
   at: number[]
   series: ChartSeries[]
+  /** Seconds since 1970: a dashed line each; the page says what they are. */
+  marks?: number[]
 }
 
 interface TimeChartProps {
@@ -26,15 +28,17 @@ interface TimeChartProps {
   onZoom: (zoom: Zoom | null) => void
 }
 
+const noMarks: number[] = []
+
 /**
  * Lines over time. The pointer or the arrow keys show the values of an instant; a drag, or `+` and `-`, choose a part
  * of the time; a table has the same numbers.
  */
 export function TimeChart({ chart, syncKey, onZoom }: TimeChartProps) {
-  const { title, hint, unit, at, series } = chart
+  const { title, hint, unit, at, series, marks = noMarks } = chart
   const [isTable, setIsTable] = useState(false)
   const [chosen, setChosen] = useState<number | null>(null)
-  const { frame, hasFailed, show } = useTimePlot({ unit, at, series, syncKey, onCursor: setChosen, onZoom })
+  const { frame, hasFailed, show } = useTimePlot({ unit, at, series, marks, syncKey, onCursor: setChosen, onZoom })
   const index = Math.min(chosen ?? lastKnown(series), at.length - 1)
   const hasTable = isTable || hasFailed
   return (

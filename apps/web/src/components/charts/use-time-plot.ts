@@ -27,6 +27,8 @@ interface TimePlotOptions {
   /** Seconds since 1970, ascending. */
   at: number[]
   series: ChartSeries[]
+  /** Seconds since 1970: each is a dashed line from top to bottom. */
+  marks: number[]
   /** Charts of the same key move their cursors together. */
   syncKey: string
   onCursor: (index: number | null) => void
@@ -50,16 +52,16 @@ const daySeconds = 86_400
 const dragMinPx = 8
 
 /** Draws lines over time on a canvas, and keeps it up to date with data, size and theme. */
-export function useTimePlot({ unit, at, series, syncKey, onCursor, onZoom }: TimePlotOptions): TimePlot {
+export function useTimePlot({ unit, at, series, marks, syncKey, onCursor, onZoom }: TimePlotOptions): TimePlot {
   const [frame, width] = useElementWidth<HTMLDivElement>(widthBeforeMeasure)
   const [hasFailed, setHasFailed] = useState(false)
   const plot = useRef<uPlot | null>(null)
   const theme = useTheme()
   const data = useMemo<uPlot.AlignedData>(() => [at, ...series.map(({ values }) => values)], [at, series])
   // What the plot reads when it is made, or when something happens to it.
-  const latest = useRef({ data, series, width, onCursor, onZoom })
+  const latest = useRef({ data, series, marks, width, onCursor, onZoom })
   useEffect(() => {
-    latest.current = { data, series, width, onCursor, onZoom }
+    latest.current = { data, series, marks, width, onCursor, onZoom }
   })
   const shape = series.map(({ label, colour, dashed }) => `${label} ${colour} ${dashed}`).join()
 
@@ -125,13 +127,14 @@ function colourIn(element: Element, name: string): string {
 interface PlotParts {
   unit: ChartUnit
   syncKey: string
-  latest: RefObject<Pick<TimePlotOptions, 'series' | 'onCursor' | 'onZoom'>>
+  latest: RefObject<Pick<TimePlotOptions, 'series' | 'marks' | 'onCursor' | 'onZoom'>>
 }
 
 type PlotLook = Omit<uPlot.Options, 'width' | 'height'>
 
 function optionsOf(element: HTMLElement, { unit, syncKey, latest }: PlotParts): PlotLook {
   const { fontFamily } = getComputedStyle(element)
+  const markColour = colourIn(element, 'ink-soft')
   const axis: uPlot.Axis = {
     stroke: colourIn(element, 'ink-faint'),
     grid: { stroke: colourIn(element, 'line'), width: 1 },
@@ -172,10 +175,28 @@ function optionsOf(element: HTMLElement, { unit, syncKey, latest }: PlotParts): 
     ],
     series: [{}, ...latest.current.series.map((one) => lineOf(element, one))],
     hooks: {
+      drawClear: [(plot) => drawMarks(plot, latest.current.marks, markColour)],
       setCursor: [(plot) => latest.current.onCursor(plot.cursor.idx ?? null)],
       setSelect: [(plot) => zoomBySelection(plot, latest.current.onZoom)],
     },
   }
+}
+
+function drawMarks(plot: uPlot, marks: number[], colour: string): void {
+  const { ctx, bbox } = plot
+  ctx.save()
+  ctx.strokeStyle = colour
+  ctx.lineWidth = 1.5 * devicePixelRatio
+  ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio])
+  for (const second of marks) {
+    const left = plot.valToPos(second, 'x', true)
+    if (left < bbox.left || left > bbox.left + bbox.width) continue
+    ctx.beginPath()
+    ctx.moveTo(left, bbox.top)
+    ctx.lineTo(left, bbox.top + bbox.height)
+    ctx.stroke()
+  }
+  ctx.restore()
 }
 
 function lineOf(element: Element, { label, colour, dashed }: ChartSeries): uPlot.Series {

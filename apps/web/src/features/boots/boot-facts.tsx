@@ -3,22 +3,9 @@ import { Instant } from '../../components/instant'
 import { type Fact, Facts } from '../../components/page'
 import { PageLink } from '../../components/page-link'
 import { keyLabels } from '../devices/key-text'
+import { architecture } from './architecture'
 import type { BootDetail } from './boot-types'
 import { readAheadText } from './read-ahead-text'
-
-/** DHCP option 93 (RFC 4578, and IANA's registry of processor architecture types). */
-const clientArchitectures: Record<number, string> = {
-  0: 'x86 BIOS',
-  6: 'x86 UEFI',
-  7: 'x86-64 UEFI',
-  9: 'x86-64 UEFI',
-  10: 'arm32 UEFI',
-  11: 'arm64 UEFI',
-  15: 'x86 UEFI, HTTP boot',
-  16: 'x86-64 UEFI, HTTP boot',
-  19: 'arm64 UEFI, HTTP boot',
-  20: 'x86 BIOS, HTTP boot',
-}
 
 const streamProtection: Record<NonNullable<BootDetail['facts']['cipher']>, string> = {
   clear: 'unencrypted, as configured on the edge',
@@ -79,12 +66,6 @@ function TakenOrder({ taken }: { taken: NonNullable<BootDetail['takenPowerOrder'
 
 function versionName({ name, versionNumber }: NonNullable<BootDetail['vdisk']>): string {
   return versionNumber === null ? name : `${name} version ${versionNumber}`
-}
-
-/** In words, with the number that the device sent. */
-export function architecture(clientArch: number | null): string | null {
-  if (clientArch === null) return null
-  return `${clientArchitectures[clientArch] ?? 'unknown'} (type ${clientArch})`
 }
 
 function link(href: string, text: string | null): ReactNode {

@@ -1,5 +1,7 @@
 import { bootCauses, bootCauseText, listedOutcomes } from '@bootfarm/proto/boot-phases'
 import { z } from 'zod'
+import { formatDuration } from '../../lib/format-quantity.ts'
+import { architecture, clientArchitectures } from './architecture.ts'
 import type { BootListInput } from './boot-list'
 
 const minuteMs = 60_000
@@ -13,6 +15,7 @@ const periodsMs = {
 
 const slowerUs = { '10s': 10_000_000, '30s': 30_000_000, '1m': 60_000_000, '5m': 300_000_000 } as const
 const sorts = ['startedAt', '-startedAt', 'durationUs', '-durationUs'] as const
+const wholeNumber = z.string().regex(/^\d{1,14}$/)
 /** The API's order of a list without another. */
 export const firstSort = '-startedAt'
 
@@ -32,6 +35,15 @@ export const bootFilterShape = {
   since: z.iso.datetime().optional(),
   until: z.iso.datetime().optional(),
   slower: z.enum(['10s', '30s', '1m', '5m']).optional(),
+  /** µs; a cell of a heat map. */
+  durationMin: wholeNumber.optional(),
+  durationMax: wholeNumber.optional(),
+  /** DHCP option 93. */
+  firmware: z
+    .string()
+    .regex(/^\d{1,5}$/)
+    .optional(),
+  reads: z.enum(['cold', 'warm']).optional(),
   origin: z.enum(['device', 'simulated', 'generated']).optional(),
 }
 export type BootFilters = { [Name in keyof typeof bootFilterShape]?: z.infer<(typeof bootFilterShape)[Name]> }
@@ -61,6 +73,16 @@ export const slowerOptions = [
   { value: '5m', label: '5 min or longer' },
 ]
 
+export const readsOptions = [
+  { value: 'cold', label: 'Cold: from disks' },
+  { value: 'warm', label: 'Warm: from memory' },
+]
+
+export const firmwareOptions = Object.keys(clientArchitectures).map((value) => ({
+  value,
+  label: architecture(Number(value)) ?? value,
+}))
+
 export const originOptions = [
   { value: 'device', label: 'Real machines' },
   { value: 'simulated', label: 'Simulated devices' },
@@ -76,7 +98,7 @@ export const causeOptions = bootCauses.map((value) => ({ value, label: bootCause
  * @param now fixed while the filters stay, so that a list does not change each minute
  */
 export function bootListInput(filters: BootFilters, now: Date): BootListInput {
-  const { sort, search, outcome, cause, period, slower, origin, until } = filters
+  const { sort, search, outcome, cause, period, origin, until } = filters
   const since = filters.since ?? (period && sinceOf(period, now))
   return {
     ...(sort && sort !== firstSort && { sort }),
@@ -86,9 +108,29 @@ export function bootListInput(filters: BootFilters, now: Date): BootListInput {
     ...idsOf(filters),
     ...(since && { since }),
     ...(until && { until }),
-    ...(slower && { durationUsMin: slowerUs[slower] }),
+    ...durationOf(filters),
+    ...(filters.firmware && { clientArch: Number(filters.firmware) }),
+    ...(filters.reads && { reads: filters.reads }),
     ...(origin && { origin }),
   }
+}
+
+/** The exact limits count more than a choice of the list. */
+function durationOf({ slower, durationMin, durationMax }: BootFilters): BootListInput {
+  if (durationMin || durationMax)
+    return {
+      ...(durationMin && { durationUsMin: Number(durationMin) }),
+      ...(durationMax && { durationUsMax: Number(durationMax) }),
+    }
+  return slower ? { durationUsMin: slowerUs[slower] } : {}
+}
+
+/** `12.0 s to 15.0 s`; null without exact limits. */
+export function durationText({ durationMin, durationMax }: BootFilters): string | null {
+  if (durationMin && durationMax)
+    return `${formatDuration(Number(durationMin))} to ${formatDuration(Number(durationMax))}`
+  if (durationMin) return `${formatDuration(Number(durationMin))} or longer`
+  return durationMax ? `${formatDuration(Number(durationMax))} or shorter` : null
 }
 
 function idsOf({ device, collection, farm, site, edge, vdisk, version }: BootFilters): BootListInput {

@@ -11,7 +11,7 @@ import { useToast } from '../../components/toast'
 import { countOf } from '../../lib/format-quantity'
 import { formProblem, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
-import { architecture } from '../boots/boot-facts'
+import { architecture } from '../boots/architecture'
 import type { Discovered } from './discovered-columns'
 
 type Adopted = RouterOutputs['discovered']['adopt']

@@ -4,7 +4,7 @@ import { Unknown } from '../../components/page'
 import type { Column } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
 import type { Listed } from '../../lib/trpc'
-import { architecture } from '../boots/boot-facts'
+import { architecture } from '../boots/architecture'
 
 export type Discovered = Listed<'discovered'>
 

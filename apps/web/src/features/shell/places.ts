@@ -27,6 +27,7 @@ export const placeGroups: PlaceGroup[] = [
       { href: '/devices', title: 'Devices', icon: 'device', key: 'd' },
       { href: '/discovered', title: 'Discovered', icon: 'discovered', key: 'n' },
       { href: '/boots', title: 'Boots', icon: 'boot', key: 'b' },
+      { href: '/explore', title: 'Explore', icon: 'explore', key: 'i' },
       { href: '/storm', title: 'Storm', icon: 'storm', key: 'x' },
       { href: '/schedules', title: 'Schedules', icon: 'schedule', permission: 'schedule.read', key: 'c' },
     ],

@@ -1,0 +1,148 @@
+'use client'
+
+import { type BootPhase, bootPhaseText } from '@bootfarm/proto/boot-phases'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { Table } from '../../components/table'
+import { formatDuration } from '../../lib/format-quantity'
+import { formatInstant } from '../../lib/format-time'
+import { phaseColour } from '../boots/phase-colour'
+import type { Exploration } from './heat-layout'
+
+const heightPx = 150
+/** Below this share of the longest column a phase is no line on the screen. */
+const otherColour = 'var(--line-strong)'
+
+interface Part {
+  title: string
+  colour: string
+}
+
+export function phaseParts(phases: BootPhase[]): Part[] {
+  return [
+    ...phases.map((name) => ({ title: bootPhaseText(name).title, colour: phaseColour(name) })),
+    { title: 'In no phase', colour: otherColour },
+  ]
+}
+
+/** The mean of each phase of ready boots, one column for each step. */
+export function PhaseStack({ exploration: { phases, steps } }: { exploration: Exploration }) {
+  const [isTable, setIsTable] = useState(false)
+  const [chosen, setChosen] = useState(steps.length - 1)
+  const parts = phaseParts(phases)
+  const known = parts
+    .map((part, index) => ({ ...part, index }))
+    .filter(({ index }) => steps.some(({ phasesUs }) => phasesUs[index]))
+  const most = Math.max(1, ...steps.map(({ phasesUs }) => sum(phasesUs)))
+  const index = Math.min(chosen, steps.length - 1)
+  const shown = steps[index]
+  const textOf = (step: Exploration['steps'][number] | undefined) =>
+    step === undefined || step.readyCount === 0
+      ? 'no boots'
+      : known.map(({ title, index: part }) => `${title} ${formatDuration(step.phasesUs[part] ?? 0)}`).join(', ')
+  const instant = (at: string | undefined) => (at === undefined ? '' : formatInstant(new Date(at), new Date()))
+  return (
+    <figure aria-label="Phases" className="flex min-w-0 flex-col gap-1.5">
+      <figcaption className="flex items-start justify-between gap-3">
+        <div>
+          <h3 className="font-medium text-ink text-sm">Phases</h3>
+          <p className="text-ink-faint text-xs">Mean of boots that became ready.</p>
+        </div>
+        <Button
+          small
+          look="bare"
+          aria-label="Phases as a table"
+          aria-pressed={isTable}
+          onClick={() => setIsTable(!isTable)}
+        >
+          Table
+        </Button>
+      </figcaption>
+      {isTable ? (
+        <div className="max-h-64 overflow-y-auto rounded-md border border-line">
+          <Table
+            label="Phases, as a table"
+            rows={steps.filter(({ readyCount }) => readyCount > 0).toReversed()}
+            rowKey={({ at }) => at}
+            columns={[
+              { title: 'Time', wide: true, cell: ({ at }) => instant(at) },
+              ...known.map(({ title, index: part }) => ({
+                title,
+                align: 'right' as const,
+                cell: ({ phasesUs }: Exploration['steps'][number]) => formatDuration(phasesUs[part] ?? 0),
+              })),
+            ]}
+          />
+        </div>
+      ) : (
+        <>
+          <Legend parts={known} step={shown} at={instant(shown?.at)} />
+          <div
+            role="slider"
+            tabIndex={0}
+            aria-label="Phases: instant"
+            aria-valuemin={1}
+            aria-valuemax={steps.length}
+            aria-valuenow={index + 1}
+            aria-valuetext={`${instant(shown?.at)}: ${textOf(shown)}`}
+            className="flex items-end gap-px rounded-md"
+            style={{ height: heightPx }}
+            onKeyDown={(event) => {
+              const move = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0
+              if (move === 0) return
+              event.preventDefault()
+              setChosen(Math.max(0, Math.min(steps.length - 1, index + move)))
+            }}
+            onPointerMove={(event) => {
+              const box = event.currentTarget.getBoundingClientRect()
+              setChosen(
+                Math.max(
+                  0,
+                  Math.min(steps.length - 1, Math.floor(((event.clientX - box.left) / box.width) * steps.length)),
+                ),
+              )
+            }}
+          >
+            {steps.map(({ at, phasesUs }, column) => (
+              <span
+                key={at}
+                className={`flex min-w-0 flex-1 flex-col-reverse ${column === index ? 'outline outline-1 outline-ink' : ''}`}
+              >
+                {known.map(({ title, colour, index: part }) => (
+                  <span key={title} style={{ background: colour, height: ((phasesUs[part] ?? 0) / most) * heightPx }} />
+                ))}
+              </span>
+            ))}
+          </div>
+        </>
+      )}
+    </figure>
+  )
+}
+
+interface LegendProps {
+  parts: (Part & { index: number })[]
+  step: Exploration['steps'][number] | undefined
+  at: string
+}
+
+function Legend({ parts, step, at }: LegendProps) {
+  return (
+    <div aria-hidden="true" className="flex min-h-4.5 flex-wrap gap-x-4 gap-y-0.5 text-ink-soft text-xs">
+      {parts.map(({ title, colour, index }) => (
+        <span key={title} className="flex items-center gap-1.5">
+          <span className="size-2.5 rounded-xs" style={{ background: colour }} />
+          {title}
+          <b className="font-medium text-ink">
+            {step && step.readyCount > 0 ? formatDuration(step.phasesUs[index] ?? 0) : '–'}
+          </b>
+        </span>
+      ))}
+      <span className="ml-auto whitespace-nowrap text-ink-faint">{at}</span>
+    </div>
+  )
+}
+
+function sum(values: number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}
