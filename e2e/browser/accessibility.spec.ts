@@ -12,7 +12,16 @@ interface Places {
 }
 const ofMachines: Places = {
   lists: ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites'],
-  others: ['/farms', '/storm', '/trash', '/discovered', '/discovered/rules', '/schedules', '/schedules/new'],
+  others: [
+    '/farms',
+    '/storm',
+    '/explore',
+    '/trash',
+    '/discovered',
+    '/discovered/rules',
+    '/schedules',
+    '/schedules/new',
+  ],
 }
 const ofPeople: Places = { lists: ['/members'], others: ['/audit', '/roles', '/account'] }
 

@@ -107,7 +107,7 @@ test('groups of every attribute that lists filter by have the boots of their lis
     const { groups, otherGroups, since, until, total } = await explore({ by })
     const counted = groups.reduce((sum, { bootCount }) => sum + bootCount, 0)
     if (otherGroups === 0) expect(counted).toBe(total.bootCount)
-    else expect([by, groups.length, counted < total.bootCount]).toEqual(['device', 20, true])
+    else expect([by, groups.length, counted < total.bootCount]).toEqual(['device', 24, true])
     const { filter } = attributes[by]
     if (filter === null) continue
     for (const { value, bootCount } of groups) {

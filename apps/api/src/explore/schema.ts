@@ -9,7 +9,8 @@ import { sampleMax } from './read-sample.ts'
 /** Longer spans read too many days' boots for one answer. */
 export const spanDaysMax = 92
 export const spanDaysDefault = 7
-export const groupsShown = 20
+/** As many as a day has hours. */
+export const groupsShown = 24
 /** Lines of more groups are no lines that a person tells apart. */
 export const groupLines = 3
 export const rankedShown = 30
