@@ -133,15 +133,14 @@ async function writeRows(
         facts = case when excluded.facts ? 'handOver' then boot_detail.facts || excluded.facts else excluded.facts end,
         guest = coalesce(excluded.guest, boot_detail.guest)
     ), written as (
-      insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id,
+      insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id, client_arch, is_cold,
         id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
         total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
-        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost, client_arch, is_cold)
-      select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id,
+        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost)
+      select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id, client_arch, is_cold,
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
         last_phase, total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry,
-        phases, write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost, client_arch,
-        is_cold
+        phases, write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
       from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
         and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
       on conflict (organization_id, id, received_on) do update set ${newerBoot}

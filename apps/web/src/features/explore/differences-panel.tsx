@@ -8,6 +8,7 @@ import { Tag } from '../../components/tag'
 import { formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
 import { attributeTexts, filterOfValue, valueText } from './attribute-text'
+import { boxText } from './box-text'
 import { countText } from './count-text'
 import {
   type Box,
@@ -18,7 +19,6 @@ import {
   filtersOfBox,
 } from './explore-inputs'
 import type { Exploration } from './heat-layout'
-import { boxText } from './heat-map'
 
 type Differences = RouterOutputs['explore']['differences']
 type Difference = Differences['values'][number]

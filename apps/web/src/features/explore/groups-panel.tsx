@@ -2,7 +2,7 @@
 
 import { Button, TextLink } from '../../components/button'
 import { Panel, Unknown } from '../../components/page'
-import { Table } from '../../components/table'
+import { type Column, Table } from '../../components/table'
 import { formatCount, formatDuration } from '../../lib/format-quantity'
 import type { BootFilters } from '../boots/boot-filters'
 import { type AttributeName, attributeTexts, filterOfValue, valueText } from './attribute-text'
@@ -21,18 +21,45 @@ interface GroupsPanelProps {
 }
 
 /** Figures of each value of an attribute; each number leads to its boots. */
-export function GroupsPanel({ exploration, by, filters, onOnly }: GroupsPanelProps) {
-  const { groups, otherGroups, sample, since, until } = exploration
+export function GroupsPanel(props: GroupsPanelProps) {
+  const { groups, otherGroups } = props.exploration
+  const title = attributeTexts[props.by].title
+  const inWords = title.toLowerCase()
+  const shown = `the ${groups.length} largest of ${formatCount(groups.length + otherGroups)}`
+  return (
+    <Panel title={`By ${inWords}`} flush aside={otherGroups > 0 && <span>{shown}</span>}>
+      <Table
+        label={`Boots by ${inWords}`}
+        rows={groups}
+        rowKey={({ value }) => String(value)}
+        columns={[
+          { title, wide: true, cell: (group) => <GroupName by={props.by} group={group} onOnly={props.onOnly} /> },
+          ...numberColumns(props),
+        ]}
+      />
+    </Panel>
+  )
+}
+
+function numberColumns({ exploration: { sample, since, until }, by, filters }: GroupsPanelProps): Column<Group>[] {
   const link = (group: Group, { text, more = {} }: { text: string; more?: BootFilters }) => {
     const ofGroup = filterOfValue(by, group.value)
-    return ofGroup ? (
+    if (!ofGroup) return text
+    return (
       <TextLink quiet href={bootsHref(filters, { since, until }, { ...ofGroup, ...more })}>
         {text}
       </TextLink>
-    ) : (
-      text
     )
   }
+  const countColumn = (
+    title: string,
+    { of, ...rest }: { of: (group: Group) => number; meaning?: string; more?: BootFilters },
+  ) => ({
+    title,
+    align: 'right' as const,
+    ...(rest.meaning && { meaning: rest.meaning }),
+    cell: (group: Group) => link(group, { text: countText(of(group), sample.share), more: rest.more ?? {} }),
+  })
   const timeColumn = (title: string, of: (group: Group) => number | null) => ({
     title,
     align: 'right' as const,
@@ -42,47 +69,17 @@ export function GroupsPanel({ exploration, by, filters, onOnly }: GroupsPanelPro
       return link(group, { text: formatDuration(us), more: { outcome: 'ready', durationMin: String(us) } })
     },
   })
-  return (
-    <Panel
-      title={`By ${attributeTexts[by].title.toLowerCase()}`}
-      flush
-      aside={
-        otherGroups > 0 && (
-          <span>
-            the {groups.length} largest of {formatCount(groups.length + otherGroups)}
-          </span>
-        )
-      }
-    >
-      <Table
-        label={`Boots by ${attributeTexts[by].title.toLowerCase()}`}
-        rows={groups}
-        rowKey={({ value }) => String(value)}
-        columns={[
-          {
-            title: attributeTexts[by].title,
-            wide: true,
-            cell: (group) => <GroupName by={by} group={group} onOnly={onOnly} />,
-          },
-          {
-            title: 'Boots',
-            align: 'right',
-            cell: (group) => link(group, { text: countText(group.bootCount, sample.share) }),
-          },
-          {
-            title: 'Failed',
-            meaning: 'Failed or timed out',
-            align: 'right',
-            cell: (group) =>
-              link(group, { text: countText(group.failedCount, sample.share), more: { outcome: 'unsuccessful' } }),
-          },
-          timeColumn('p50', ({ p50Us }) => p50Us),
-          timeColumn('p95', ({ p95Us }) => p95Us),
-          timeColumn('p99', ({ p99Us }) => p99Us),
-        ]}
-      />
-    </Panel>
-  )
+  return [
+    countColumn('Boots', { of: ({ bootCount }) => bootCount }),
+    countColumn('Failed', {
+      of: ({ failedCount }) => failedCount,
+      meaning: 'Failed or timed out',
+      more: { outcome: 'unsuccessful' },
+    }),
+    timeColumn('p50', ({ p50Us }) => p50Us),
+    timeColumn('p95', ({ p95Us }) => p95Us),
+    timeColumn('p99', ({ p99Us }) => p99Us),
+  ]
 }
 
 function GroupName({ by, group, onOnly }: Pick<GroupsPanelProps, 'by' | 'onOnly'> & { group: Group }) {

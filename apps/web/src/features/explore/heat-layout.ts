@@ -3,7 +3,7 @@ import type { Box } from './explore-inputs'
 
 export type Exploration = RouterOutputs['explore']['get']
 
-/** Shades from few boots to many; their steps are logarithmic, since a storm has a thousand times the boots of a night. */
+/** Shades from few boots to many, in logarithmic steps: a storm has a thousand times the boots of a night. */
 export const levels = 6
 
 export interface Cell {
@@ -96,7 +96,24 @@ export function rangeOfBox({ steps, stepMs, durationEdgesUs }: Exploration, box:
   }
 }
 
-/** Every so many columns or rows have a label. @param most labels that fit */
+/** Every so many rows have a label. @param most labels that fit */
 export function labelEvery(count: number, most: number): number {
   return Math.max(1, Math.ceil(count / Math.max(1, most)))
+}
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+const labelStepsMs = [
+  ...[1, 5, 15, 30].map((minutes) => minutes * minuteMs),
+  ...[1, 3, 6, 12].map((hours) => hours * hourMs),
+  ...[1, 2, 4, 8, 16, 32].map((days) => days * dayMs),
+]
+
+/** The columns that have a label of their time, at full hours or days. @param most labels that fit */
+export function timeLabels({ steps, stepMs }: Exploration, most: number): { hasDaysAlone: boolean; indexes: number[] } {
+  const least = labelEvery(steps.length, most) * stepMs
+  const every = labelStepsMs.find((ms) => ms >= least) ?? least
+  const isFull = (at: string | undefined) => Date.parse(at ?? '') % every < stepMs
+  return { hasDaysAlone: every >= dayMs, indexes: steps.flatMap(({ at }, index) => (isFull(at) ? index : [])) }
 }

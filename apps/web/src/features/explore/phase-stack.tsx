@@ -10,7 +10,6 @@ import { phaseColour } from '../boots/phase-colour'
 import type { Exploration } from './heat-layout'
 
 const heightPx = 150
-/** Below this share of the longest column a phase is no line on the screen. */
 const otherColour = 'var(--line-strong)'
 
 interface Part {
@@ -18,29 +17,24 @@ interface Part {
   colour: string
 }
 
-export function phaseParts(phases: BootPhase[]): Part[] {
+function phaseParts(phases: BootPhase[]): Part[] {
   return [
     ...phases.map((name) => ({ title: bootPhaseText(name).title, colour: phaseColour(name) })),
     { title: 'In no phase', colour: otherColour },
   ]
 }
 
+interface KnownPart extends Part {
+  index: number
+}
+type Step = Exploration['steps'][number]
+
 /** The mean of each phase of ready boots, one column for each step. */
 export function PhaseStack({ exploration: { phases, steps } }: { exploration: Exploration }) {
   const [isTable, setIsTable] = useState(false)
-  const [chosen, setChosen] = useState(steps.length - 1)
   const parts = phaseParts(phases)
-  const known = parts
     .map((part, index) => ({ ...part, index }))
     .filter(({ index }) => steps.some(({ phasesUs }) => phasesUs[index]))
-  const most = Math.max(1, ...steps.map(({ phasesUs }) => sum(phasesUs)))
-  const index = Math.min(chosen, steps.length - 1)
-  const shown = steps[index]
-  const textOf = (step: Exploration['steps'][number] | undefined) =>
-    step === undefined || step.readyCount === 0
-      ? 'no boots'
-      : known.map(({ title, index: part }) => `${title} ${formatDuration(step.phasesUs[part] ?? 0)}`).join(', ')
-  const instant = (at: string | undefined) => (at === undefined ? '' : formatInstant(new Date(at), new Date()))
   return (
     <figure aria-label="Phases" className="flex min-w-0 flex-col gap-1.5">
       <figcaption className="flex items-start justify-between gap-3">
@@ -58,71 +52,89 @@ export function PhaseStack({ exploration: { phases, steps } }: { exploration: Ex
           Table
         </Button>
       </figcaption>
-      {isTable ? (
-        <div className="max-h-64 overflow-y-auto rounded-md border border-line">
-          <Table
-            label="Phases, as a table"
-            rows={steps.filter(({ readyCount }) => readyCount > 0).toReversed()}
-            rowKey={({ at }) => at}
-            columns={[
-              { title: 'Time', wide: true, cell: ({ at }) => instant(at) },
-              ...known.map(({ title, index: part }) => ({
-                title,
-                align: 'right' as const,
-                cell: ({ phasesUs }: Exploration['steps'][number]) => formatDuration(phasesUs[part] ?? 0),
-              })),
-            ]}
-          />
-        </div>
-      ) : (
-        <>
-          <Legend parts={known} step={shown} at={instant(shown?.at)} />
-          <div
-            role="slider"
-            tabIndex={0}
-            aria-label="Phases: instant"
-            aria-valuemin={1}
-            aria-valuemax={steps.length}
-            aria-valuenow={index + 1}
-            aria-valuetext={`${instant(shown?.at)}: ${textOf(shown)}`}
-            className="flex items-end gap-px rounded-md"
-            style={{ height: heightPx }}
-            onKeyDown={(event) => {
-              const move = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0
-              if (move === 0) return
-              event.preventDefault()
-              setChosen(Math.max(0, Math.min(steps.length - 1, index + move)))
-            }}
-            onPointerMove={(event) => {
-              const box = event.currentTarget.getBoundingClientRect()
-              setChosen(
-                Math.max(
-                  0,
-                  Math.min(steps.length - 1, Math.floor(((event.clientX - box.left) / box.width) * steps.length)),
-                ),
-              )
-            }}
-          >
-            {steps.map(({ at, phasesUs }, column) => (
-              <span
-                key={at}
-                className={`flex min-w-0 flex-1 flex-col-reverse ${column === index ? 'outline outline-1 outline-ink' : ''}`}
-              >
-                {known.map(({ title, colour, index: part }) => (
-                  <span key={title} style={{ background: colour, height: ((phasesUs[part] ?? 0) / most) * heightPx }} />
-                ))}
-              </span>
-            ))}
-          </div>
-        </>
-      )}
+      {isTable ? <PhaseTable parts={parts} steps={steps} /> : <PhaseColumns parts={parts} steps={steps} />}
     </figure>
   )
 }
 
+function PhaseTable({ parts, steps }: { parts: KnownPart[]; steps: Step[] }) {
+  return (
+    <div className="max-h-64 overflow-y-auto rounded-md border border-line">
+      <Table
+        label="Phases, as a table"
+        rows={steps.filter(({ readyCount }) => readyCount > 0).toReversed()}
+        rowKey={({ at }) => at}
+        columns={[
+          { title: 'Time', wide: true, cell: ({ at }) => instant(at) },
+          ...parts.map(({ title, index }) => ({
+            title,
+            align: 'right' as const,
+            cell: ({ phasesUs }: Step) => formatDuration(phasesUs[index] ?? 0),
+          })),
+        ]}
+      />
+    </div>
+  )
+}
+
+function PhaseColumns({ parts, steps }: { parts: KnownPart[]; steps: Step[] }) {
+  const [chosen, setChosen] = useState<number | null>(null)
+  const last = steps.length - 1
+  const most = Math.max(1, ...steps.map(({ phasesUs }) => sum(phasesUs)))
+  const index = Math.min(chosen ?? steps.findLastIndex(({ readyCount }) => readyCount > 0), last)
+  const shown = steps[index]
+  const choose = (next: number) => setChosen(Math.max(0, Math.min(last, next)))
+  return (
+    <>
+      <Legend parts={parts} step={shown} at={instant(shown?.at)} />
+      <div
+        role="slider"
+        tabIndex={0}
+        aria-label="Phases: instant"
+        aria-valuemin={1}
+        aria-valuemax={steps.length}
+        aria-valuenow={index + 1}
+        aria-valuetext={`${instant(shown?.at)}: ${stepText(parts, shown)}`}
+        className="flex items-end gap-px rounded-md"
+        style={{ height: heightPx }}
+        onKeyDown={(event) => {
+          const move = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0
+          if (move === 0) return
+          event.preventDefault()
+          choose(index + move)
+        }}
+        onPointerMove={(event) => {
+          const box = event.currentTarget.getBoundingClientRect()
+          choose(Math.floor(((event.clientX - box.left) / box.width) * steps.length))
+        }}
+      >
+        {steps.map(({ at, phasesUs }, column) => (
+          <span
+            key={at}
+            className={`flex min-w-0 flex-1 flex-col-reverse ${column === index ? 'outline outline-1 outline-ink' : ''}`}
+          >
+            {parts.map(({ title, colour, index: part }) => (
+              <span key={title} style={{ background: colour, height: ((phasesUs[part] ?? 0) / most) * heightPx }} />
+            ))}
+          </span>
+        ))}
+      </div>
+    </>
+  )
+}
+
+function instant(at: string | undefined): string {
+  return at === undefined ? '' : formatInstant(new Date(at), new Date())
+}
+
+function stepText(parts: KnownPart[], step: Step | undefined): string {
+  if (step === undefined || step.readyCount === 0) return 'no boots'
+  return parts.map(({ title, index }) => `${title} ${formatDuration(step.phasesUs[index] ?? 0)}`).join(', ')
+}
+
 interface LegendProps {
-  parts: (Part & { index: number })[]
-  step: Exploration['steps'][number] | undefined
+  parts: KnownPart[]
+  step: Step | undefined
   at: string
 }
 
