@@ -28,6 +28,10 @@ const benches = {
     what: 'largest contentful paint of sign-in, overview, boots and a boot, with a browser at a quarter of its speed; 2 minutes a round',
     load: async () => (await import('./pages.mjs')).benchPages,
   },
+  regression: {
+    what: 'causes of slower boots that are found in seeded sets, and false alarms in quiet ones; 4 minutes, the same on every machine',
+    load: async () => (await import('./regression.mjs')).benchRegression,
+  },
   reports: {
     what: 'boots a minute that the edges of one organization report while all of its devices boot, ready or failed; a minute each',
     load: async () => (await import('./reports.mjs')).benchReports,
