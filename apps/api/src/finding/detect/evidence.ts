@@ -42,8 +42,8 @@ const oddsCount = 61
 
 /**
  * Returns the logarithm of the evidence that boots fail more often than those before: how much better higher odds
- * explain them (averaged over the ratios), averaged over the probabilities without the cause that the boots before leave
- * (Jeffreys' prior). Such a ratio exceeds c at any time with a probability of at most 1/c (Ville's inequality).
+ * explain them (averaged over the ratios), averaged over the probabilities without the cause that the boots before
+ * leave (Jeffreys' prior). Such a ratio exceeds c at any time with a probability of at most 1/c (Ville's inequality).
  */
 export function failingEvidence({ failures, count }: Failing, before: Failing): number {
   const logs: { same: number; higher: number }[] = []
