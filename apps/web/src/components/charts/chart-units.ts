@@ -1,7 +1,7 @@
 import { formatBytes, formatDuration } from '../../lib/format-quantity.ts'
 
-/** What a chart measures. A share is from 0 to 1. */
-export type ChartUnit = 'bytes' | 'bytesPerSecond' | 'perSecond' | 'count' | 'share' | 'us'
+/** What a chart measures. A share is from 0 to 1, and its axis ends there; that of a rate ends above its values. */
+export type ChartUnit = 'bytes' | 'bytesPerSecond' | 'perSecond' | 'count' | 'share' | 'rate' | 'us'
 
 const space = '\u00a0'
 
@@ -17,6 +17,7 @@ export function formatChartValue(unit: ChartUnit, value: number | null): string 
     case 'count':
       return shortNumber(value)
     case 'share':
+    case 'rate':
       return `${shortNumber(value * 100)}${space}%`
     case 'us':
       return formatDuration(value)
@@ -41,6 +42,7 @@ const decimal = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((digit) =
 export function ticksOf(unit: ChartUnit): number[] {
   if (unit === 'bytes' || unit === 'bytesPerSecond') return binary
   if (unit === 'share') return [0.25, 0.5, 1]
+  if (unit === 'rate') return [0.01, 0.02, 0.05, 0.1, 0.25, 0.5]
   return unit === 'perSecond' ? [0.1, 0.2, 0.5, ...decimal] : decimal
 }
 
@@ -51,6 +53,7 @@ const topMin: Record<ChartUnit, number> = {
   perSecond: 1,
   count: 1,
   share: 1,
+  rate: 0.05,
   us: 1000,
 }
 

@@ -37,7 +37,7 @@ export function DifferencesPanel({ box, filters, input, span, onZoom, onClear }:
   const trpc = useTRPC()
   const query = useQuery(
     // The same span as the map: without it, the API's would end now.
-    trpc.explore.differences.queryOptions(differencesInput({ ...input, ...span }, box), {
+    trpc.explore.differences.queryOptions(differencesInput({ ...input, since: span.since, until: span.until }, box), {
       placeholderData: keepPreviousData,
     }),
   )

@@ -30,7 +30,7 @@ export function exploreCharts(exploration: Exploration, by: AttributeName | unde
       ...axis,
       title: 'Failures',
       hint: 'Share of boots that failed or timed out, of those that are over, where five or more are.',
-      unit: 'share',
+      unit: 'rate',
       series: [{ label: 'Failed or timed out', colour: 'b', values: steps.map(failedShare) }],
     },
     ...(by && exploration.groups.length > 1 ? groupCharts(exploration, { by, axis }) : []),

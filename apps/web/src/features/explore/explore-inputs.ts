@@ -70,10 +70,10 @@ interface Span {
 }
 
 /** The list of the boots behind a number. @param more narrows the filters of the page */
-export function bootsHref(filters: ExploreFilters, span: Span, more: BootFilters = {}): string {
+export function bootsHref(filters: ExploreFilters, { since, until }: Span, more: BootFilters = {}): string {
   const { by: _by, box: _box, period: _period, sort: _sort, slower, ...others } = filters
   const isTimed = more.durationMin !== undefined || more.durationMax !== undefined
-  const given = { ...others, ...(slower && !isTimed && { slower }), ...span, ...more }
+  const given = { ...others, ...(slower && !isTimed && { slower }), since, until, ...more }
   return `/boots?${new URLSearchParams(Object.entries(given).filter((entry): entry is [string, string] => Boolean(entry[1])))}`
 }
 
