@@ -69,13 +69,20 @@ test('edge and device report where the time of the reads went in each phase, and
       expect(count).toBeLessThanOrEqual(reads + retries)
     }
   }
-  const names = ['warm', 'cold', 'send', 'late', 'fetch', 'wait', 'turnaround'] as const
+  const names = ['warm', 'cold', 'send', 'late', 'wire', 'fetch', 'wait', 'turnaround'] as const
   const part = (name: (typeof names)[number]) => phases.map((phase) => phase[name])
   for (const name of names) {
     expect(countOf(whole[name])).toBe(countOf(...part(name)))
     expect(whole[name]?.sumUs ?? 0).toBe(part(name).reduce((sum, one) => sum + (one?.sumUs ?? 0), 0))
   }
   expect(whole.bytes).toBe((firstReads + systemReads) * size)
+  // The network's part of nearly every read: those of the last ones may not be told before the next phase begins.
+  for (const [index, reads] of [firstReads, systemReads].entries()) {
+    const { wire, fetch } = phases[index] ?? {}
+    expect(countOf(wire)).toBeGreaterThan(reads / 2)
+    expect(countOf(wire)).toBeLessThanOrEqual(reads)
+    expect(wire?.sumUs ?? 0).toBeLessThanOrEqual(fetch?.sumUs ?? 0)
+  }
   // The machine's own time lies where it was: the recorded boot waits 89 ms before its system's first read.
   expect(phases[1]?.turnaround?.maxUs).toBeGreaterThan(50_000)
 })

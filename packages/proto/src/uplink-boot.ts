@@ -139,6 +139,11 @@ const readTimesOfPart = {
    */
   late: durationHistogram.optional(),
   /**
+   * The part of the network: measured by the device for each READ, without what the edge measured for the same one.
+   * Absent from older edges, and of devices that do not report each READ.
+   */
+  wire: durationHistogram.optional(),
+  /**
    * Measured by the device: each READ until its last byte, each read of its system, and from an answer to the next
    * read.
    */

@@ -26,9 +26,22 @@ test('warm and cold reads are the storage’s time, and the rest of the device�
     fetch: inBucket(11, 100, 150_000),
   })
   expect(view).toMatchObject({ coldReads: 10, storage: { count: 100, sumUs: 60_900 } })
+  expect(view).toMatchObject({ warm: { count: 90, sumUs: 900 }, cold: { count: 10, sumUs: 60_000 } })
   expect(view.fetch?.sumUs).toBe(150_000)
   // The edge’s p95 is longer than the device’s: a difference of both would be no time at all.
   expect(view.wire).toEqual({ count: 100, medianUs: null, p95Us: null, maxUs: null, sumUs: 150_000 - 60_900 - 4_000 })
+})
+
+test('the network’s part is that of each read where the edge reports it, and its p95 is no shorter than its median', () => {
+  const { wire, phases } = readTimesViewOf({
+    phases: [
+      { name: 'initramfs', fetch: inBucket(11, 3, 4_500), wire: inBucket(8, 3, 600) },
+      { name: 'system', fetch: inBucket(12, 97, 290_000), wire: inBucket(6, 97, 4_000) },
+    ],
+  })
+  expect(wire).toMatchObject({ count: 100, sumUs: 4_600, maxUs: 255 })
+  expect(wire?.p95Us).toBeGreaterThanOrEqual(wire?.medianUs ?? Number.POSITIVE_INFINITY)
+  expect(phases.map((phase) => phase.wire?.count)).toEqual([3, 97])
 })
 
 test('reads that were sent again are later by as much as the edge measured, in all phases together', () => {
@@ -53,6 +66,8 @@ test('what was not measured is not there', () => {
     bytes: null,
     phases: [],
     storage: null,
+    warm: null,
+    cold: null,
     coldReads: 0,
     send: null,
     wire: null,

@@ -13,7 +13,11 @@ const readTimes = z.object({
 type ReadTimes = z.infer<typeof readTimes>
 
 /** The differences of medians or of 95th percentiles are not those of any reads: p95 could be below the median. */
-const remainder = readTimes.extend({ medianUs: z.null(), p95Us: z.null(), maxUs: z.null() })
+const networkTimes = readTimes.extend({
+  medianUs: count.nullable(),
+  p95Us: count.nullable(),
+  maxUs: count.nullable(),
+})
 
 /** Read times of a phase or of the whole boot. Each is null if nothing was measured. */
 const readTimesOfPart = z.object({
@@ -22,12 +26,14 @@ const readTimesOfPart = z.object({
   ),
   bytes: count.nullable().describe('Bytes that they requested; null from older edges.'),
   storage: readTimes.nullable().describe('From a READ at the edge until its bytes were in memory.'),
-  coldReads: count.describe('Reads of those that waited for a disk.'),
+  warm: readTimes.nullable().describe('Those of them whose bytes were in memory already.'),
+  cold: readTimes.nullable().describe('Those of them that waited for a disk.'),
+  coldReads: count.describe('Number of reads that waited for a disk.'),
   send: readTimes.nullable().describe("From there until the edge's kernel had the last packet."),
-  wire: remainder
+  wire: networkTimes
     .nullable()
     .describe(
-      'The remainder of `fetch`: the network, and what was lost on it. Only its sum is known: edge and device measure different parts of a read, and nobody measures the remainder of each.',
+      "The network, and what was lost on it: for each READ the device's time without the edge's. From older devices and edges only the sum is known, as the remainder of `fetch`; median, p95 and longest are null then.",
     ),
   fetch: readTimes
     .nullable()
@@ -80,7 +86,7 @@ export function readTimesViewOf({ phases, ...whole }: ReadTimesReport): ReadTime
 function viewOf(...parts: PartReport[]): z.infer<typeof readTimesOfPart> {
   const of = (...names: Exclude<keyof PartReport, 'bytes'>[]) =>
     timesOf(...parts.flatMap((part) => names.flatMap((name) => part[name] ?? [])))
-  const [storage, send, fetch] = [of('warm', 'cold'), of('send'), of('fetch')]
+  const [storage, send, fetch, cold] = [of('warm', 'cold'), of('send'), of('fetch'), of('cold')]
   return {
     reads: storage?.count ?? fetch?.count ?? 0,
     bytes: parts.some(({ bytes }) => bytes === undefined)
@@ -90,9 +96,11 @@ function viewOf(...parts: PartReport[]): z.infer<typeof readTimesOfPart> {
           parts.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
         ),
     storage,
-    coldReads: of('cold')?.count ?? 0,
+    warm: of('warm'),
+    cold,
+    coldReads: cold?.count ?? 0,
     send,
-    wire: wireOf(fetch, storage, send),
+    wire: of('wire') ?? remainderOf(fetch, storage, send),
     fetch,
     late: of('late'),
     turnaround: of('turnaround'),
@@ -100,12 +108,12 @@ function viewOf(...parts: PartReport[]): z.infer<typeof readTimesOfPart> {
   }
 }
 
-/** The device knows how long its reads took, the edge how long they took there: the rest is the way. */
-function wireOf(
+/** Where nobody measured the network's part of each read, it is what is left of all. */
+function remainderOf(
   fetch: ReadTimes | null,
   storage: ReadTimes | null,
   send: ReadTimes | null,
-): z.infer<typeof remainder> | null {
+): z.infer<typeof networkTimes> | null {
   if (!fetch || !storage || !send) return null
   // The edge may have counted READs whose answer the device has not got, or the other way round.
   const atTheEdge = (storage.sumUs / storage.count + send.sumUs / send.count) * fetch.count

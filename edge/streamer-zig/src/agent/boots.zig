@@ -382,6 +382,19 @@ pub fn Boots(comptime Io: type) type {
             assert(boot.read_ahead.used_bytes <= boot.read_ahead.asked_bytes);
         }
 
+        /// The device says how long its latest reads took.
+        pub fn onFetched(
+            boots: *Self,
+            fetched: *const core.stream.Server.FetchedReads,
+            now_us: u64,
+        ) void {
+            assert(fetched.reads.count() > 0);
+            const boot =
+                boots.table.get(boots.table.findById(fetched.boot_id) orelse return) orelse return;
+            if (boot.isOver()) return;
+            boot.read_times.onFetched(fetched.reads, now_us -| boot.started_us);
+        }
+
         /// Applies a running device's report; returns the order that waits for it.
         pub fn takeReport(
             boots: *Self,

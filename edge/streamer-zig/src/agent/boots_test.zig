@@ -115,6 +115,37 @@ test "a DHCP request continues its boot or begins one, and the firmware's facts 
     try testing.expectEqual(null, site.boots.forDhcp(now_us, &client, 9, 300));
 }
 
+test "the network's part of a READ is what the device measured without what the edge did" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    site.io.now_us += 5000;
+    const now_us = site.io.now_us;
+    const sent: core.boot.ReadTimes.SentAnswer =
+        .{ .request_id = 7, .arrived_at_us = 0, .at_us = 340, .is_repeated = false };
+    boot.read_times.onSent(sent);
+    var told: stream.FetchTimeBuffer(3) = .{};
+    // Longer than the boot, right, and twice.
+    const age_us: u32 = @intCast(now_us - boot.started_us);
+    for ([_]u32{ age_us + 1, 1340, 2340 }) |fetch_us|
+        try testing.expect(told.append(.{ .request_id = 7, .fetch_us = fetch_us }));
+    var fetched: core.stream.Server.FetchedReads =
+        .{ .boot_id = boot.identity.id, .reads = told.view() };
+    site.boots.onFetched(&fetched, now_us);
+    const times = &boot.read_times.initramfs.wire;
+    try testing.expectEqual(1, times.count());
+    try testing.expectEqual(1000, times.sum_us);
+    // Nobody's boot, and one that is over.
+    boot.read_times.onSent(sent);
+    fetched.boot_id = uuid(77);
+    site.boots.onFetched(&fetched, now_us);
+    fetched.boot_id = boot.identity.id;
+    boot.outcome = .ready;
+    site.boots.onFetched(&fetched, now_us);
+    try testing.expectEqual(1, times.count());
+}
+
 test "a changed boot is journaled and reported, before its end only while the log keeps up" {
     const site: *Site = try .withVersion();
     defer site.destroy();

@@ -194,7 +194,7 @@ pub fn Stream(comptime Io: type) type {
                 .ready => |*ready| port.boots.table.findById(ready.boot_id),
                 .report => |*report| port.boots.table.findById(report.boot_id),
                 .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
-                .present, .lost => null,
+                .present, .lost, .fetched => null,
             };
             if (sender) |ref| failover.confirm(port.boots, &port.server, ref, at_us);
             switch (step.*) {
@@ -212,6 +212,7 @@ pub fn Stream(comptime Io: type) type {
                     io.send(.stream, from, packet);
                 },
                 .used => |*used| port.boots.onUsed(used),
+                .fetched => |*fetched| port.boots.onFetched(fetched, at_us),
                 .write => |*write| port.takeOrder(write.ref, .{
                     .write = .{ .offset = write.offset, .bytes = write.bytes },
                 }),
@@ -792,8 +793,12 @@ pub fn Stream(comptime Io: type) type {
             assert(read.length > 0);
             const boot = port.boots.get(ref) orelse return;
             if (boot.isOver()) return;
-            const sent_at_us = arrival.at_us +| measured.storage_us +| measured.send_us;
-            boot.read_times.onSent(read.request_id, sent_at_us, read.repeated);
+            boot.read_times.onSent(.{
+                .request_id = read.request_id,
+                .arrived_at_us = arrival.at_us,
+                .at_us = arrival.at_us +| measured.storage_us +| measured.send_us,
+                .is_repeated = read.repeated,
+            });
             // A retransmitted READ is small, and was counted the first time.
             if (read.repeated) return;
             boot.read_times.onRead(read.length, measured);

@@ -116,7 +116,7 @@ const LossyLink = struct {
                 .{ .order = .restart, .order_id = @splat(9) },
                 &reply,
             )),
-            .ignored, .used, .taken, .present => {},
+            .ignored, .used, .fetched, .taken, .present => {},
         }
     }
 

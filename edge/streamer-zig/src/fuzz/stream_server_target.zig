@@ -143,7 +143,10 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
 
 /// Packets that version 2 does not have. Nobody here knows a resume secret.
 fn makeNewer(case: *Case, device: *const Device, request_id: u32) stream.Packet {
-    if (case.prng.chance(1, 2)) return inSession(device, request_id, .keepalive_ack);
+    if (case.prng.chance(1, 4)) return inSession(device, request_id, .keepalive_ack);
+    if (case.prng.chance(1, 3)) return inSession(device, request_id, .{ .fetch_times = .{
+        .reads = .{ .bytes = "\x00\x00\x00\x07\x00\x00\x01\x00" },
+    } });
     return .{ .version = .v3, .body = .{ .lost = .{
         .boot_id = device.boot_id.bytes,
         .nonce = @splat(case.byte()),
@@ -295,6 +298,10 @@ fn exchange(
         },
         .used => |used| {
             try expect(used.units.count() > 0, "a USED has a unit");
+        },
+        .fetched => |fetched| {
+            try expect(fetched.reads.count() > 0, "a FETCH_TIMES has a read");
+            try expect(device.version == .v3, "a FETCH_TIMES is of version 3");
         },
         .write => |write| {
             try expect(write.offset + write.bytes.len <= disk_size, "a write lies within the disk");

@@ -53,6 +53,7 @@ pub fn parser(case: *Case) Violation!bool {
                 try expect(used.units.at(@intCast(index)).blocks != 0, "a unit has blocks");
         },
         .write_ack => |ack| try fuzz_case.expectWithin(ack.missing, payload),
+        .fetch_times => |times| try checkFetchTimes(times.reads, payload),
         .hello => |hello| try expect(
             (hello.kind == .ticket) == (hello.shown != null),
             "a ticket is shown by a hello of its kind alone",
@@ -70,6 +71,15 @@ pub fn parser(case: *Case) Violation!bool {
     if (!skipsEdges(packet, payload))
         try expect(std.mem.eql(u8, payload, again), "emit(parse(bytes)) == bytes");
     return true;
+}
+
+fn checkFetchTimes(reads: stream.FetchTimes.Reads, payload: []const u8) Violation!void {
+    try fuzz_case.expectWithin(reads.bytes, payload);
+    try expect(
+        reads.count() > 0 and reads.count() <= stream.fetch_times_max,
+        "a FETCH_TIMES has 1 to 64 reads",
+    );
+    for (0..reads.count()) |index| _ = reads.at(@intCast(index));
 }
 
 fn checkFailover(failover: *const stream.ticket.Failover) Violation!void {
@@ -259,6 +269,7 @@ fn makeBody(
         .no_session,
         .keepalive,
         .keepalive_ack,
+        .fetch_times,
         => makeRead(case, packet_type, draw, room),
         .ready,
         .ready_ack,
@@ -420,6 +431,9 @@ fn makeRead(
         .no_session => return in(session_id, request_id, .no_session),
         .keepalive => return in(session_id, request_id, .keepalive),
         .keepalive_ack => return in(session_id, request_id, .keepalive_ack),
+        .fetch_times => return in(session_id, request_id, .{ .fetch_times = .{
+            .reads = .{ .bytes = content[0 .. (size % stream.fetch_times_max + 1) * 8] },
+        } }),
         else => unreachable,
     }
 }

@@ -84,6 +84,8 @@ function bodyOf(packet: StreamPacket, version: StreamVersion): Buffer[] {
       return [int(packet.size, 2), Buffer.alloc(22)]
     case 'probe_ack':
       return [Buffer.alloc(packet.size - 16)]
+    case 'fetch_times':
+      return packet.reads.flatMap(([id, us]) => [int(id, 4), int(us, 4)])
     case 'lost':
       return emitLost(packet)
     case 'lost_ack':

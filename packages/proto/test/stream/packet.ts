@@ -51,6 +51,7 @@ export const packetTypes = [
   'keepalive_ack',
   'lost',
   'lost_ack',
+  'fetch_times',
 ] as const
 /** From this one on they are of version 3 alone. */
 export const firstNewPacketType = packetTypes.indexOf('keepalive')
@@ -193,6 +194,11 @@ export type StreamUsed = InSession & {
   /** Units of 32 KiB: which one of the disk, and a bit for each of its 4 KiB blocks. */
   units: [number, number][]
 }
+export type StreamFetchTimes = InSession & {
+  type: 'fetch_times'
+  /** Request id and µs of each. */
+  reads: [number, number][]
+}
 export type StreamReady = InSession & {
   type: 'ready'
   outcome: (typeof readyOutcomes)[number]
@@ -258,6 +264,7 @@ export type StreamBody =
   | { type: 'refuse'; client_nonce: string; code: (typeof refuseCodes)[number] }
   | StreamRead
   | StreamUsed
+  | StreamFetchTimes
   | StreamData
   | (InSession & { type: 'read_error'; code: (typeof readErrorCodes)[number] })
   | (InSession & { type: 'no_session' | 'keepalive' | 'keepalive_ack' })

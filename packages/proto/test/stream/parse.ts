@@ -42,7 +42,7 @@ import {
 import { parseUsed } from './profile.ts'
 import { check, headerSize, isPrintable, isZero, Reader, refuse } from './reader.ts'
 import { parseFailover, sealedTicketSize } from './ticket.ts'
-import { parseReadTimes } from './times.ts'
+import { parseFetchTimes, parseReadTimes } from './times.ts'
 import { parseControl, parseWrite, parseWriteAck } from './writes.ts'
 
 /**
@@ -120,6 +120,8 @@ function parseBody(reader: Reader, { version, type, flags, index, session }: Hea
       return parseProbe(reader, session)
     case 'probe_ack':
       return parseProbeAck(reader, session)
+    case 'fetch_times':
+      return parseFetchTimes(reader, session)
     case 'lost':
       return parseLost(reader)
     case 'lost_ack':

@@ -1,10 +1,25 @@
-import { type StreamReadTimes, streamReadPhases, streamReadTimeKinds } from './packet.ts'
-import { check, type Reader, refuse } from './reader.ts'
+import {
+  type InSession,
+  type StreamFetchTimes,
+  type StreamReadTimes,
+  streamReadPhases,
+  streamReadTimeKinds,
+} from './packet.ts'
+import { check, headerSize, type Reader, refuse } from './reader.ts'
 
-/** Parses and emits the read times of a REPORT (STREAM.md, "Where time went"). */
+/** Parses FETCH_TIMES; parses and emits the read times of a REPORT (STREAM.md, "Where time went"). */
 
 const fixedSize = 16
 const buckets = 24
+const fetchedSize = 8
+const fetchedMax = 64
+
+export function parseFetchTimes(reader: Reader, session: InSession): StreamFetchTimes {
+  const count = (reader.bytes.length - headerSize) / fetchedSize
+  check(Number.isInteger(count) && count > 0 && count <= fetchedMax, 'wrong_size')
+  const reads = Array.from({ length: count }, (): [number, number] => [reader.int(4), reader.int(4)])
+  return { type: 'fetch_times', ...session, reads }
+}
 
 export function parseReadTimes(reader: Reader, count: number): StreamReadTimes[] {
   check(count <= (streamReadPhases.length - 1) * streamReadTimeKinds.length, 'bad_value')

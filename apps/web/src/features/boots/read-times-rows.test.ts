@@ -7,7 +7,9 @@ test('each part has its share of all, one that was not measured has none, and ne
     reads: 10,
     bytes: 40_960,
     storage: times(100),
-    coldReads: 0,
+    warm: times(60),
+    cold: times(40),
+    coldReads: 10,
     send: times(300),
     wire: null,
     fetch: times(900),
@@ -16,7 +18,8 @@ test('each part has its share of all, one that was not measured has none, and ne
     wait: times(5_000),
   })
   expect(rows.map(({ title, share }) => [title, share])).toEqual([
-    ['Storage', 0.1],
+    ['Storage, from memory', 0.06],
+    ['Storage, from disk', 0.04],
     ['Send', 0.3],
     ['Network', null],
     ['Client think time', 0.6],
@@ -32,6 +35,8 @@ test('parts that took no time at all have a share of nothing', () => {
     reads: 1,
     bytes: null,
     storage: nothing,
+    warm: nothing,
+    cold: null,
     coldReads: 0,
     send: nothing,
     wire: { ...nothing, medianUs: null, p95Us: null, maxUs: null },
@@ -40,7 +45,7 @@ test('parts that took no time at all have a share of nothing', () => {
     turnaround: nothing,
     wait: null,
   })
-  expect(rows.map(({ share }) => share)).toEqual([0, 0, 0, 0])
+  expect(rows.map(({ share }) => share)).toEqual([0, null, 0, 0, 0])
 })
 
 test('each phase has its group, one without reads has no rows, and the whole boot comes last', () => {
@@ -49,6 +54,8 @@ test('each phase has its group, one without reads has no rows, and the whole boo
     reads: 2,
     bytes: 8_192,
     storage: one,
+    warm: one,
+    cold: null,
     coldReads: 0,
     send: one,
     wire: { ...one, medianUs: null, p95Us: null, maxUs: null },
@@ -61,6 +68,8 @@ test('each phase has its group, one without reads has no rows, and the whole boo
     reads: 0,
     bytes: 0,
     storage: null,
+    warm: null,
+    cold: null,
     coldReads: 0,
     send: null,
     wire: null,
@@ -77,9 +86,9 @@ test('each phase has its group, one without reads has no rows, and the whole boo
     ],
   })
   expect(groups.map(({ title, reads, rows }) => [title, reads, rows.length])).toEqual([
-    ['Initramfs', 2, 6],
+    ['Initramfs', 2, 7],
     ['OS', 0, 0],
-    ['Whole boot', 2, 6],
+    ['Whole boot', 2, 7],
   ])
   expect(readTimesGroups({ ...read, phases: [] }).map(({ title }) => title)).toEqual(['Whole boot'])
 })

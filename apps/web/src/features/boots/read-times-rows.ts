@@ -6,7 +6,7 @@ type PartTimes = Omit<ReadTimes, 'phases'>
 export interface ReadTimesRow {
   title: string
   meaning: string
-  times: ReadTimes['storage'] | ReadTimes['wire']
+  times: ReadTimes['warm'] | ReadTimes['wire']
   /** Share of the sum of all parts, 0 to 1; null if it was not measured, or is no part. */
   share: number | null
   colour: string
@@ -14,7 +14,8 @@ export interface ReadTimesRow {
 }
 
 const parts = [
-  ['storage', 'Storage', 'On the edge, from the read request until its data is available', '--phase-nbp'],
+  ['warm', 'Storage, from memory', 'On the edge, until the data is available: warm reads', '--phase-nbp'],
+  ['cold', 'Storage, from disk', 'On the edge, until the data is available: cold reads, which wait', '--phase-dhcp'],
   ['send', 'Send', 'On the edge, until its kernel has sent the last packet', '--phase-loader'],
   ['wire', 'Network', 'Between device and edge, including retransmissions', '--phase-stage2'],
   ['turnaround', 'Client think time', 'On the device, from an answer to its next read', '--phase-breather'],

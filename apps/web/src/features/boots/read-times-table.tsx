@@ -43,8 +43,8 @@ export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; r
       <p className="border-line border-t px-4 py-3 text-ink-faint text-xs">
         Reads are counted as sent over the network. A large read of the operating system is split into several, and each
         one counts. Reads overlap, so the total can exceed the duration of the boot. The median and p95 are estimates.
-        Of the network, only mean and total are known: they are what remains of the whole reads.
-        {readTimes.coldReads > 0 && ` ${countOf(readTimes.coldReads, 'read')} waited for the edge’s disk.`}
+        {readTimes.wire?.medianUs === null &&
+          ' Of the network, only mean and total are known: they are what remains of the whole reads.'}
         {readTimes.phases.length === 0 &&
           (running
             ? ' The device has not reported yet that its operating system started.'

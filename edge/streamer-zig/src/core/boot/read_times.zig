@@ -32,13 +32,15 @@ pub const Part = struct {
     /// By how much reads whose fragments were sent again are later: from the last packet of the
     /// answer to the last packet of its last retransmission.
     late: Histogram = .{},
+    /// What the device measured of a READ without what this edge did.
+    wire: Histogram = .{},
     /// Measured by the device.
     fetch: Histogram = .{},
     wait: Histogram = .{},
     turnaround: Histogram = .{},
 
     pub const histogram_names =
-        [_][]const u8{ "warm", "cold", "send", "late", "fetch", "wait", "turnaround" };
+        [_][]const u8{ "warm", "cold", "send", "late", "wire", "fetch", "wait", "turnaround" };
 
     pub fn isEmpty(part: *const Part) bool {
         inline for (histogram_names) |name| {
@@ -66,22 +68,51 @@ pub const ReadSample = struct {
 
 /// Records a READ of `bytes`.
 pub fn onRead(times: *BootReadTimes, bytes: u64, sample: ReadSample) void {
-    const part = if (times.system) |*part| part else &times.initramfs;
+    const part = times.current();
     part.bytes +|= bytes;
     const storage = if (sample.is_cold) &part.cold else &part.warm;
     storage.note(sample.storage_us);
     part.send.note(sample.send_us);
 }
 
-/// The last packet of an answer left at `at_us`. `is_repeated`: of one that was answered before.
-pub fn onSent(times: *BootReadTimes, request_id: u32, at_us: u64, is_repeated: bool) void {
-    if (!is_repeated) return times.recent.onAnswer(request_id, at_us);
-    const delay = times.recent.onRetransmission(request_id, at_us) orelse return;
-    const part = if (times.system) |*part| part else &times.initramfs;
+pub const SentAnswer = struct {
+    request_id: u32,
+    /// Of the READ.
+    arrived_at_us: u64,
+    /// Of the answer's last packet.
+    at_us: u64,
+    /// Of a READ that was answered before.
+    is_repeated: bool,
+};
+
+pub fn onSent(times: *BootReadTimes, sent: SentAnswer) void {
+    if (!sent.is_repeated) return times.recent.onAnswer(
+        sent.request_id,
+        .{ .arrived_at_us = sent.arrived_at_us, .sent_at_us = sent.at_us },
+    );
+    const delay = times.recent.onRetransmission(sent.request_id, sent.at_us) orelse return;
+    const part = times.current();
     if (delay.before_us == 0)
         part.late.note(delay.us)
     else
         part.late.prolong(delay.before_us, delay.us);
+}
+
+/// The device says how long reads took. A time longer than the boot so far is no time of this boot:
+/// it is left out, as is a read that this edge did not answer, or that was told before.
+pub fn onFetched(times: *BootReadTimes, reads: wire.FetchTimes.Reads, boot_us: u64) void {
+    for (0..reads.count()) |index| {
+        const read = reads.at(@intCast(index));
+        if (read.fetch_us > boot_us) continue;
+        const network_us = times.recent.takeNetworkUs(read.request_id, read.fetch_us) orelse
+            continue;
+        assert(network_us <= read.fetch_us);
+        times.current().wire.note(network_us);
+    }
+}
+
+fn current(times: *BootReadTimes) *Part {
+    return if (times.system) |*part| part else &times.initramfs;
 }
 
 /// Replaces the device's earlier report by this one. Returns true if it contains more samples.
@@ -115,6 +146,7 @@ fn beginSystem(times: *BootReadTimes, after_failover: bool) void {
         .cold = before.cold,
         .send = before.send,
         .late = before.late,
+        .wire = before.wire,
     };
     times.initramfs =
         .{ .fetch = before.fetch, .wait = before.wait, .turnaround = before.turnaround };
@@ -145,6 +177,16 @@ fn testReport(comptime phases: []const wire.ReadPhase, fetch_us: []const u64) wi
     return list;
 }
 
+/// Answered in 90 µs.
+fn testSent(request_id: u32, at_us: u64, is_repeated: bool) SentAnswer {
+    return .{
+        .request_id = request_id,
+        .arrived_at_us = at_us - 90,
+        .at_us = at_us,
+        .is_repeated = is_repeated,
+    };
+}
+
 test "warm and cold reads are counted apart, and the device's newest report wins" {
     var times: BootReadTimes = .{};
     try testing.expect(times.isEmpty());
@@ -166,20 +208,46 @@ test "warm and cold reads are counted apart, and the device's newest report wins
 
 test "a read that was sent again is later once, in the part in which it was answered" {
     var times: BootReadTimes = .{};
-    times.onSent(1, 1000, false);
-    times.onSent(2, 1100, false);
-    times.onSent(1, 1300, true);
-    times.onSent(1, 2000, true);
+    times.onSent(testSent(1, 1000, false));
+    times.onSent(testSent(2, 1100, false));
+    times.onSent(testSent(1, 1300, true));
+    times.onSent(testSent(1, 2000, true));
     const part = &times.initramfs;
     try testing.expectEqual(1, part.late.count());
     try testing.expectEqual(1000, part.late.sum_us);
     times.beginSystem(false);
-    times.onSent(2, 2500, true);
-    times.onSent(3, 2600, false);
-    times.onSent(3, 2900, true);
+    times.onSent(testSent(2, 2500, true));
+    times.onSent(testSent(3, 2600, false));
+    times.onSent(testSent(3, 2900, true));
     try testing.expectEqual(1, part.late.count());
     try testing.expectEqual(300, times.system.?.late.sum_us);
     try testing.expectEqual(1300, times.whole().late.sum_us);
+}
+
+test "the network's part counts once a read, in its part of the boot, and no longer than the boot" {
+    var times: BootReadTimes = .{};
+    for (1..5) |id| times.onSent(testSent(@intCast(id), 1000, false));
+    var told: wire.FetchTimeBuffer(4) = .{};
+    for ([_]u32{ 1, 1, 9, 2 }, [_]u32{ 290, 400, 400, 5001 }) |id, fetch_us|
+        try testing.expect(told.append(.{ .request_id = id, .fetch_us = fetch_us }));
+    times.onFetched(told.view(), 5000);
+    try testing.expectEqual(1, times.initramfs.wire.count());
+    try testing.expectEqual(200, times.initramfs.wire.sum_us);
+    // The read whose time was too long is still unknown.
+    told = .{};
+    try testing.expect(told.append(.{ .request_id = 2, .fetch_us = 5000 }));
+    times.onFetched(told.view(), 5000);
+    try testing.expectEqual(4910, times.initramfs.wire.max_us);
+    times.beginSystem(false);
+    times.onFetched(told.view(), 5000);
+    times.onSent(testSent(5, 2000, false));
+    told = .{};
+    for ([_]u32{ 3, 5 }) |id|
+        try testing.expect(told.append(.{ .request_id = id, .fetch_us = 91 }));
+    times.onFetched(told.view(), 5000);
+    try testing.expectEqual(1, times.system.?.wire.count());
+    try testing.expectEqual(1, times.system.?.wire.sum_us);
+    try testing.expectEqual(3, times.whole().wire.count());
 }
 
 test "once the device reports its system, reads are the system's, and the boot's the sum" {

@@ -1,14 +1,16 @@
-//! The newest READs that an edge answered in a boot: when the last packet of each answer left, so
-//! that a retransmission of it has a cost in time. Fixed size per boot, one step a READ.
+//! The newest READs that an edge answered in a boot: its own part of each, so that the network's
+//! can be told from the device's time, and when the last packet of each answer left, so that a
+//! retransmission of it has a cost in time. Fixed size per boot, one step a READ.
 
 const std = @import("std");
+const wire = @import("wire").stream;
 const assert = std.debug.assert;
 
 pub const RecentReads = @This();
 
-/// A device has at most this many reads in flight, and numbers them one after the other: the older
-/// of two READs with the same place is over, or has waited long beside many others.
-const count = 64;
+/// A device numbers its packets one after the other: the older of two READs with the same place is
+/// over, and the device has told its time, or has waited long beside many others.
+const count = 2 * wire.fetch_times_later_ids_max;
 
 slots: [count]?Answer = @splat(null),
 
@@ -18,11 +20,36 @@ const Answer = struct {
     sent_at_us: u32,
     /// From there to the last packet of its newest retransmission.
     late_us: u32 = 0,
+    /// From the READ's arrival until `sent_at_us`; the largest: the device has told its time.
+    own_us: u32,
+
+    const told = std.math.maxInt(u32);
 };
 
 /// A READ that arrived for the first time was answered; its last packet left at `sent_at_us`.
-pub fn onAnswer(reads: *RecentReads, request_id: u32, sent_at_us: u64) void {
-    reads.slotOf(request_id).* = .{ .request_id = request_id, .sent_at_us = @truncate(sent_at_us) };
+pub fn onAnswer(
+    reads: *RecentReads,
+    request_id: u32,
+    times: struct { arrived_at_us: u64, sent_at_us: u64 },
+) void {
+    const own_us = times.sent_at_us -| times.arrived_at_us;
+    assert(own_us <= times.sent_at_us);
+    reads.slotOf(request_id).* = .{
+        .request_id = request_id,
+        .sent_at_us = @truncate(times.sent_at_us),
+        .own_us = @intCast(@min(own_us, Answer.told - 1)),
+    };
+}
+
+/// The device says that this READ took `fetch_us` until its last byte. Returns the part of it that
+/// was not this edge's, in µs, once for each answer; null: its answer is no longer known. A device
+/// may have the last byte before the edge has read its clock: that is 0.
+pub fn takeNetworkUs(reads: *RecentReads, request_id: u32, fetch_us: u64) ?u64 {
+    const answer = if (reads.slotOf(request_id).*) |*known| known else return null;
+    if (answer.request_id != request_id or answer.own_us == Answer.told) return null;
+    assert(answer.own_us < Answer.told);
+    defer answer.own_us = Answer.told;
+    return fetch_us -| answer.own_us;
 }
 
 /// By how much a read is later, in µs, and by how much it was before; 0: it was not.
@@ -50,8 +77,8 @@ const testing = std.testing;
 test "a read is later by all of its retransmissions together" {
     var reads: RecentReads = .{};
     try testing.expectEqual(null, reads.onRetransmission(7, 100));
-    reads.onAnswer(7, 1000);
-    reads.onAnswer(8, 1010);
+    reads.onAnswer(7, .{ .arrived_at_us = 900, .sent_at_us = 1000 });
+    reads.onAnswer(8, .{ .arrived_at_us = 1000, .sent_at_us = 1010 });
     const first: Delay = .{ .before_us = 0, .us = 250 };
     try testing.expectEqual(first, reads.onRetransmission(7, 1250).?);
     const second: Delay = .{ .before_us = 250, .us = 900 };
@@ -62,10 +89,29 @@ test "a read is later by all of its retransmissions together" {
 
 test "a later READ in the same place is another one, and the clock's low half may repeat" {
     var reads: RecentReads = .{};
-    reads.onAnswer(7, 1000);
-    reads.onAnswer(7 + count, 2000);
+    reads.onAnswer(7, .{ .arrived_at_us = 900, .sent_at_us = 1000 });
+    reads.onAnswer(7 + count, .{ .arrived_at_us = 1900, .sent_at_us = 2000 });
     try testing.expectEqual(null, reads.onRetransmission(7, 2100));
+    try testing.expectEqual(null, reads.takeNetworkUs(7, 2100));
     const wrapped = std.math.maxInt(u32) - 9;
-    reads.onAnswer(1, wrapped);
+    reads.onAnswer(1, .{ .arrived_at_us = wrapped - 5, .sent_at_us = wrapped });
     try testing.expectEqual(30, reads.onRetransmission(1, wrapped + 30).?.us);
+}
+
+test "the network's part of a read is the device's time without the edge's, once and never negative" {
+    var reads: RecentReads = .{};
+    try testing.expectEqual(null, reads.takeNetworkUs(0, 500));
+    reads.onAnswer(0, .{ .arrived_at_us = 1000, .sent_at_us = 1300 });
+    reads.onAnswer(1, .{ .arrived_at_us = 1000, .sent_at_us = 1300 });
+    // What was sent again lies in the network's part, too.
+    _ = reads.onRetransmission(0, 1900);
+    try testing.expectEqual(700, reads.takeNetworkUs(0, 1000).?);
+    try testing.expectEqual(null, reads.takeNetworkUs(0, 1000));
+    try testing.expectEqual(0, reads.takeNetworkUs(1, 299).?);
+    try testing.expectEqual(1200, reads.onRetransmission(1, 2500).?.us);
+    // A disk that took for ever, and a clock that was set back.
+    reads.onAnswer(2, .{ .arrived_at_us = 0, .sent_at_us = std.math.maxInt(u64) });
+    try testing.expectEqual(1, reads.takeNetworkUs(2, std.math.maxInt(u32)).?);
+    reads.onAnswer(3, .{ .arrived_at_us = 9, .sent_at_us = 3 });
+    try testing.expectEqual(5, reads.takeNetworkUs(3, 5).?);
 }

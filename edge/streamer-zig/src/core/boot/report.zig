@@ -23,7 +23,7 @@ const Stringify = std.json.Stringify;
 
 /// Without read times, which have a capacity of their own and displace none of a device's steps.
 const size_bare_max = 4096;
-const size_of_times_max = 1792;
+const size_of_times_max = 2048;
 /// For the boot and for each of two phases.
 pub const size_max = size_bare_max + 3 * size_of_times_max;
 

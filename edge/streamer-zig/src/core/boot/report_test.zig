@@ -5,7 +5,8 @@ const base = @import("base");
 const boot_packets = @import("packets.zig");
 const boot_phase = @import("phase.zig");
 const Boot = @import("boot.zig");
-const Part = @import("read_times.zig").Part;
+const BootReadTimes = @import("read_times.zig");
+const Part = BootReadTimes.Part;
 const report = @import("report.zig");
 const stream = @import("wire").stream;
 
@@ -246,14 +247,22 @@ test "read times are written from their first bucket to their last, and only tho
     var boot = testBoot();
     boot.read_times.onRead(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
     boot.read_times.onRead(1024, .{ .is_cold = false, .storage_us = 9, .send_us = 71 });
-    boot.read_times.onSent(1, 80, false);
-    boot.read_times.onSent(1, 83, true);
+    var sent: BootReadTimes.SentAnswer =
+        .{ .request_id = 1, .arrived_at_us = 10, .at_us = 80, .is_repeated = false };
+    boot.read_times.onSent(sent);
+    sent.at_us = 83;
+    sent.is_repeated = true;
+    boot.read_times.onSent(sent);
+    var told: stream.FetchTimeBuffer(1) = .{};
+    try testing.expect(told.append(.{ .request_id = 1, .fetch_us = 74 }));
+    boot.read_times.onFetched(told.view(), 100);
     var buffer: [size_max]u8 = undefined;
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "" ++
         "\"readTimes\":{\"bytes\":5120," ++
         "\"warm\":{\"firstBucket\":2,\"counts\":[1,0,1],\"maxUs\":9,\"sumUs\":12}," ++
         "\"send\":{\"firstBucket\":7,\"counts\":[2],\"maxUs\":71,\"sumUs\":141}," ++
-        "\"late\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3}}") != null);
+        "\"late\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3}," ++
+        "\"wire\":{\"firstBucket\":3,\"counts\":[1],\"maxUs\":4,\"sumUs\":4}}") != null);
 }
 
 test "read times are written for the boot and each phase, even one without reads" {

@@ -212,7 +212,7 @@ const Replay = struct {
                     );
                 }
             },
-            .used => {},
+            .used, .fetched => {},
             else => return error.UnexpectedStep,
         }
     }

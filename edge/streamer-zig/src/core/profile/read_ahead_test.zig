@@ -150,6 +150,7 @@ const World = struct {
             .probe => |probe| try world.link.answerProbe(world.now_us, &world.server, probe),
             // A second copy.
             .ignored => {},
+            .fetched => {},
             else => return error.UnexpectedStep,
         }
     }

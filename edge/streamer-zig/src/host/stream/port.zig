@@ -79,8 +79,13 @@ pub fn drainShards(port: *StreamPort, now_us: u64) void {
     const shards = port.shards orelse return;
     shards.clearWake();
     for (shards.shards) |shard| {
+        // What comes meanwhile may follow events that were not there yet: it waits for the next
+        // call, which it has asked for.
+        const count = shard.forwarded.count();
         while (shard.events.peek()) |event| : (shard.events.release()) port.takeReadEvent(event);
-        while (shard.forwarded.peek()) |forwarded| : (shard.forwarded.release())
+        for (0..count) |_| {
+            const forwarded = shard.forwarded.peek().?;
+            defer shard.forwarded.release();
             port.policy.receive(
                 &.{
                     .from = forwarded.from,
@@ -89,6 +94,7 @@ pub fn drainShards(port: *StreamPort, now_us: u64) void {
                 },
                 now_us,
             );
+        }
     }
     port.syncShards();
 }

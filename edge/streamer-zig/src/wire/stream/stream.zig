@@ -6,6 +6,7 @@
 //! counter (core/stream/seal.zig).
 
 const std = @import("std");
+const fetch_times = @import("fetch_times.zig");
 const guest = @import("guest.zig");
 pub const profile = @import("profile.zig");
 const hello_packets = @import("hello.zig");
@@ -99,6 +100,11 @@ pub const ReadTimeKind = times.Kind;
 pub const ReadPhase = times.Phase;
 pub const ReadTimes = times.ReadTimes;
 pub const ReadTimeList = times.ReadTimeList;
+pub const FetchTime = fetch_times.FetchTime;
+pub const FetchTimes = fetch_times.FetchTimes;
+pub const FetchTimeBuffer = fetch_times.FetchTimeBuffer;
+pub const fetch_times_max = fetch_times.reads_max;
+pub const fetch_times_later_ids_max = fetch_times.later_ids_max;
 
 pub const sector_size = 512;
 /// Longest READ, in bytes; WELCOME may lower it, never below `read_size_promised`.
@@ -146,6 +152,7 @@ comptime {
     assert(welcome_size_failover <= welcome_size_unpadded_max);
     assert(welcome_size_unpadded_max + tag_size == packet_size_min);
     assert(hello_size_max <= packet_size_min);
+    assert(header_size + 8 * fetch_times_max + tag_size <= packet_size_min);
     assert(no_session_size < ready_size_min);
     assert(report_ack_size < guest.report_size_min);
     assert(@sizeOf(HeaderLayout) == header_size and @alignOf(HeaderLayout) == 1);
@@ -178,6 +185,7 @@ pub const Type = enum(u8) {
     keepalive_ack = 19,
     lost = 20,
     lost_ack = 21,
+    fetch_times = 22,
 
     /// Whether its packets are outside of every session.
     fn isOutside(kind: Type) bool {
@@ -221,6 +229,7 @@ pub const Body = union(Type) {
     keepalive_ack,
     lost: Lost,
     lost_ack: LostAck,
+    fetch_times: FetchTimes,
 };
 
 /// Requests an answer of `size` bytes of UDP payload, to test whether it arrives.
@@ -390,6 +399,7 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .keepalive_ack => if (bytes.len == header_size) .keepalive_ack else return error.WrongSize,
         .lost => .{ .lost = try lost_packets.parseLost(bytes) },
         .lost_ack => .{ .lost_ack = try lost_packets.parseLostAck(bytes) },
+        .fetch_times => .{ .fetch_times = try fetch_times.parse(bytes) },
         .ready => .{ .ready = try parseReady(bytes) },
         .ready_ack => if (bytes.len == ready_ack_size) .ready_ack else return error.WrongSize,
         .report => .{ .report = try guest.parseReport(bytes) },
@@ -440,6 +450,7 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
         .no_session, .ready_ack, .keepalive, .keepalive_ack => return out[0..header_size],
         .lost => |*lost| return lost_packets.emitLost(lost, out),
         .lost_ack => |*ack| return lost_packets.emitLostAck(ack, out),
+        .fetch_times => |reads| return fetch_times.emit(reads, out),
         .ready => |ready| return emitReady(ready, out),
         .report => |report| return guest.emitReport(report, out),
         .report_ack => |ack| return guest.emitReportAck(ack, out),
@@ -700,6 +711,7 @@ fn emitRead(version: Version, read: Read, out: []u8) []u8 {
 }
 
 test {
+    _ = fetch_times;
     _ = guest;
     _ = lost_packets;
     _ = profile;

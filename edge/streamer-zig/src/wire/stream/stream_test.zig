@@ -59,6 +59,13 @@ fn expectField(comptime T: type, expected: std.json.Value, actual: T) !void {
                 try testing.expectEqual(pair.array.items[0].integer, unit.index);
                 try testing.expectEqual(pair.array.items[1].integer, unit.blocks);
             }
+        } else if (T == stream.FetchTimes.Reads) {
+            try testing.expectEqual(expected.array.items.len, actual.count());
+            for (expected.array.items, 0..) |pair, index| {
+                const read = actual.at(@intCast(index));
+                try testing.expectEqual(pair.array.items[0].integer, read.request_id);
+                try testing.expectEqual(pair.array.items[1].integer, read.fetch_us);
+            }
         } else {
             comptime std.debug.assert(T == stream.Ranges);
             try testing.expectEqual(expected.array.items.len, actual.count());
@@ -271,6 +278,7 @@ fn checkTruncated(bytes: []const u8) !void {
             .welcome => size >= stream.welcome_size,
             .probe_ack => true,
             .used => size % stream.profile.entry_size == 0,
+            .fetch_times => size % 8 == 0,
             else => false,
         };
         try testing.expect(is_open);

@@ -20,6 +20,7 @@ const PathMtu = @import("../congestion/path_mtu.zig");
 const reads_in_flight = @import("reads.zig");
 const sends = @import("sends.zig");
 const Failover = @import("failover.zig");
+const FetchedReads = @import("fetched_reads.zig");
 const StoreErrors = @import("store_errors.zig");
 const RttEstimator = @import("../congestion/rtt.zig");
 const PendingRead = @import("pending_read.zig");
@@ -70,6 +71,8 @@ opened: [wire.packet_size_max]u8 = undefined,
 ready: ?step.Ready = null,
 /// Read-ahead that the system used and the edge does not know about.
 used: step.UsedList = .{},
+/// Reads that have ended and that the edge does not know about.
+fetched: FetchedReads = .{},
 report_state: ReportState = .{},
 /// The edge's question "still there?" that is not answered yet.
 keepalive_id: ?u32 = null,
@@ -369,7 +372,7 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
             return taken;
         },
         .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
-        .keepalive_ack, .lost => return false,
+        .keepalive_ack, .lost, .fetch_times => return false,
     }
     const parsed = wire.parse(packet) catch return false;
     return switch (parsed.body) {
@@ -416,6 +419,7 @@ pub fn transmit(
                 sends.transmitWrite(client, now_us, buffer) orelse
                 sends.transmitReady(client, now_us, buffer) orelse
                 sends.transmitReport(client, now_us, buffer) orelse
+                sends.transmitFetchTimes(client, buffer) orelse
                 sends.transmitProbe(client, now_us, buffer) orelse return null;
             break :blk client.protection.seal(out, clear.len);
         },
@@ -618,6 +622,7 @@ pub fn onWaiting(client: *StreamClient, now_us: u64) void {
 
 test {
     _ = @import("client_test.zig");
+    _ = FetchedReads;
     _ = @import("packed_answers_test.zig");
     _ = @import("report_test.zig");
     _ = @import("hello_test.zig");

@@ -95,6 +95,8 @@ fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
         return read.renew(client.takeRequestId());
     }
     client.statistics.read_bytes += read.buffer.len;
+    if (read.kind != .profile and !client.times.is_over)
+        client.fetched.add(read.request_id, now_us -| read.sent_at_us);
     if (read.had_store_error) {
         client.store_errors.onRead();
         client.failover.unable.clear();

@@ -1,5 +1,5 @@
-//! What a device sends besides its reads (packages/proto/STREAM.md): USED, writes, READY, REPORT
-//! and PROBE, each when due.
+//! What a device sends besides its reads (packages/proto/STREAM.md): USED, writes, READY, REPORT,
+//! FETCH_TIMES and PROBE, each when due.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -29,6 +29,7 @@ pub fn transmitReady(
     const ready = &(client.ready orelse return null);
     // With READY the edge has everything of the boot.
     if (transmitUsed(client, out)) |packet| return packet;
+    if (emitFetchTimes(client, out)) |packet| return packet;
     return ready.transmit(now_us, &client.session.?, out);
 }
 
@@ -38,6 +39,9 @@ pub fn transmitReport(
     out: *[wire.request_size_max]u8,
 ) ?[]const u8 {
     assert(client.state == .established);
+    const due_at_us = client.report_state.dueAt() orelse return null;
+    // It may begin another part of the boot at the edge: these reads belong to the part before.
+    if (now_us >= due_at_us) if (emitFetchTimes(client, out)) |packet| return packet;
     const body = client.report_state.transmit(now_us, client.request_id_next) orelse return null;
     const session_id = client.session.?.id;
     const request_id = client.report_state.request_id;
@@ -51,6 +55,30 @@ pub fn transmitReport(
         },
         out,
     );
+}
+
+pub fn transmitFetchTimes(
+    client: *StreamClient,
+    out: *[wire.request_size_max]u8,
+) ?[]const u8 {
+    if (!client.fetched.isDue(client.request_id_next)) return null;
+    return emitFetchTimes(client, out);
+}
+
+/// Tells the edge about all reads that it does not know, however few they are.
+fn emitFetchTimes(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
+    assert(client.state == .established);
+    const session = &client.session.?;
+    const times = client.fetched.take() orelse return null;
+    assert(times.reads.count() > 0);
+    // Its edge may be one of the release before since the reads ended.
+    if (session.version == .v2) return null;
+    return wire.emit(.{
+        .version = session.version,
+        .session_id = session.id,
+        .request_id = client.takeRequestId(),
+        .body = .{ .fetch_times = times },
+    }, out);
 }
 
 pub fn transmitProbe(

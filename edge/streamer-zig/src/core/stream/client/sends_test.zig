@@ -110,3 +110,92 @@ test "a probe and a report that is cut take ids that no later request has" {
         try testing.expectEqual(cut.request_id, packet.request_id);
     try testing.expect(client.request_id_next <= next + 1);
 }
+
+/// One read of 512 bytes, which ends `fetch_us` after its READ; returns the READ's id.
+fn fetchOne(device: *TestDevice, fetch_us: u64) !u32 {
+    var buffer: [512]u8 = undefined;
+    try device.client.submit(1, 0, &buffer);
+    const packet = (try device.next()).?;
+    device.now_us += fetch_us;
+    const answer: wire.Body = .{ .data = .{ .index = 0, .payload = &@as([512]u8, @splat(7)) } };
+    try device.expectTaken(newer(packet.request_id, answer));
+    try testing.expect(device.client.nextEvent().? == .read_done);
+    return packet.request_id;
+}
+
+fn newer(request_id: u32, body: wire.Body) wire.Packet {
+    var packet = TestDevice.packetOf(request_id, body);
+    packet.version = .v3;
+    return packet;
+}
+
+/// With an open session of version 3.
+fn openNewer(device: *TestDevice) !void {
+    var welcome = TestDevice.welcome_usual;
+    for (0..2) |_| {
+        const packet = (try device.next()).?;
+        // The same hello for an edge of the release before follows the first one.
+        _ = try device.next();
+        device.now_us += TestDevice.round_trip_us;
+        const hello = packet.body.hello;
+        welcome.client_nonce = hello.client_nonce;
+        var answer: wire.Packet = if (std.mem.allEqual(u8, &hello.cookie, 0))
+            TestDevice.cookieOf(&hello)
+        else
+            TestDevice.welcomeOf(&hello, welcome);
+        answer.version = .v3;
+        try device.expectTaken(answer);
+    }
+    try testing.expect(device.client.nextEvent().? == .established);
+    try testing.expectEqual(.v3, device.client.session.?.version);
+}
+
+test "the times of reads are sent when they fill a packet, and before what ends their part" {
+    var device: TestDevice = try .initIn(.v3, .{});
+    defer device.deinit();
+    try openNewer(&device);
+    const client = &device.client;
+    var ids: [32]u32 = undefined;
+    for (&ids, 0..) |*id, index| {
+        try device.expectNothing();
+        id.* = try fetchOne(&device, 100 + index);
+    }
+    const full = (try device.next()).?.body.fetch_times.reads;
+    try testing.expectEqual(ids.len, full.count());
+    for (ids, 0..) |id, index| try testing.expectEqual(
+        wire.FetchTime{ .request_id = id, .fetch_us = @intCast(100 + index) },
+        full.at(@intCast(index)),
+    );
+    try device.expectNothing();
+    const before_report = try fetchOne(&device, 700);
+    client.report(device.now_us, .{ .uptime_us = 1 });
+    const first = (try device.next()).?.body.fetch_times.reads;
+    try testing.expectEqual(1, first.count());
+    try testing.expectEqual(before_report, first.at(0).request_id);
+    const report = (try device.next()).?;
+    try device.expectTaken(newer(report.request_id, .{ .report_ack = .{} }));
+    const before_ready = try fetchOne(&device, 800);
+    client.reportReady(device.now_us, .ready, 1, .{});
+    const last = (try device.next()).?.body.fetch_times.reads;
+    try testing.expectEqual(before_ready, last.at(0).request_id);
+    try testing.expectEqual(800, last.at(0).fetch_us);
+    try testing.expect((try device.next()).?.body == .ready);
+    // The boot is over.
+    for (0..ids.len) |_| _ = try fetchOne(&device, 1);
+    client.report(device.now_us, .{ .uptime_us = 2 });
+    while (try device.next()) |packet| try testing.expect(packet.body != .fetch_times);
+}
+
+test "an edge of version 2 is told no times of reads" {
+    var device: TestDevice = try .initOpen(.{});
+    defer device.deinit();
+    for (0..40) |_| {
+        var buffer: [512]u8 = undefined;
+        try device.client.submit(1, 0, &buffer);
+        const asked = (try device.nextRead()).?;
+        try device.answerAll(&asked);
+        try testing.expect(device.client.nextEvent().? == .read_done);
+    }
+    device.client.report(device.now_us, .{ .uptime_us = 1 });
+    try testing.expect((try device.next()).?.body == .report);
+}

@@ -25,6 +25,7 @@
 //!         },
 //!         .probe => |probe| send(from, server.answerProbe(probe, &large_buffer)),
 //!         .used => |used| {},                     // reports what was used of the read-ahead
+//!         .fetched => |fetched| {},               // reports how long reads took
 //!         .write => |write| {},                   // execute it, then finishWrite(write.ref, ...)
 //!         .control => |control| {},               // the same
 //!         .taken => {},                           // a part of a write
@@ -221,6 +222,8 @@ pub const Step = union(enum) {
     probe: ProbeRequest,
     /// What the device's system used of the read-ahead.
     used: UsedUnits,
+    /// How long reads took at the device.
+    fetched: FetchedReads,
     write: step.WriteRequest,
     control: step.ControlRequest,
     /// A part of a write.
@@ -244,6 +247,7 @@ pub const ControlRequest = step.ControlRequest;
 pub const ReadRequest = step.ReadRequest;
 pub const ProbeRequest = step.ProbeRequest;
 pub const UsedUnits = step.UsedUnits;
+pub const FetchedReads = step.FetchedReads;
 pub const Fragment = step.Fragment;
 pub const FragmentIterator = step.FragmentIterator;
 pub const ReadyReport = step.ReadyReport;
@@ -417,7 +421,7 @@ pub fn receive(
             return lost_steps.receiveLost(server, now_us, &lost.body.lost);
         },
         .read, .used, .ready, .report, .write, .control, .probe => {},
-        .keepalive_ack => if (packet[0] == wire.Version.v2.byte())
+        .keepalive_ack, .fetch_times => if (packet[0] == wire.Version.v2.byte())
             return server.ignore(.stream_bad_value),
         .cookie, .welcome, .refuse, .data, .read_error, .no_session => {
             return server.ignore(.stream_wrong_direction);
@@ -443,6 +447,9 @@ pub fn receive(
         .read => |read| server.receiveRead(session, id, read, reply),
         .probe => |probe| server.receiveProbe(session, id, probe),
         .used => |used| .{ .used = .{ .boot_id = session.boot_id, .units = used.units } },
+        .fetch_times => |times| .{
+            .fetched = .{ .boot_id = session.boot_id, .reads = times.reads },
+        },
         .write => |*write| write_steps.receiveWrite(server, now_us, session, id, write, reply),
         .control => |*control| write_steps.receiveControl(server, session, id, control, reply),
         .ready => |ready| receiveReady(session, id, ready, reply),

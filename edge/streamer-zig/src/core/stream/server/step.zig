@@ -112,6 +112,12 @@ pub const UsedUnits = struct {
     units: wire.profile.Units,
 };
 
+pub const FetchedReads = struct {
+    boot_id: Uuid,
+    /// Points into the packet.
+    reads: wire.FetchTimes.Reads,
+};
+
 pub const Fragment = struct {
     index: u16,
     /// Byte offset in the answer.
