@@ -27,7 +27,8 @@ pub fn add(reads: *FetchedReads, request_id: u32, fetch_us: u64) void {
 pub fn isDue(reads: *const FetchedReads, request_id_next: u32) bool {
     if (reads.buffer.count == 0) return false;
     if (reads.buffer.isFull()) return true;
-    return request_id_next -% reads.buffer.view().at(0).request_id >= wire.fetch_times_later_ids_max;
+    const first = reads.buffer.view().at(0);
+    return request_id_next -% first.request_id >= wire.fetch_times_later_ids_max;
 }
 
 /// Returns the reads of the next packet; valid until the next `add`. Null: there is none.
