@@ -13,6 +13,7 @@ export default defineConfig({
       'machines/**/*.test.ts',
       'machines-long/**/*.test.ts',
       'lan/**/*.test.ts',
+      'boot-paths/**/*.test.ts',
       'content/**/*.test.ts',
     ],
     setupFiles: ['./lib/lab/wait-limits.ts'],

@@ -124,6 +124,7 @@ const longLayers = [
   'simulation-reports',
   'content',
   'machines-long',
+  'boot-paths',
   'machine-power',
   'store-browser',
   'install-long',
@@ -177,6 +178,9 @@ async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
     const env = { ...(await machineEnv()), BOOTFARM_NO_ARM64: (await ensureArm64(zig)) ?? '' }
     return vitest(scratch, 'e2e', ['machines-long/', 'sockets-long/'], env, [], unhurried)
   })
+  await layer.long('boot-paths', 4000, async () =>
+    vitest(scratch, 'e2e', ['boot-paths/'], await machineEnv(), [], unhurried),
+  )
   await layer.long('migrations-long', 300, () => vitest(scratch, 'packages/db/long', [], {}))
   await layer.long('object-store', 600, async () => {
     const env = { BOOTFARM_S3_GATEWAY: await ensureS3Gateway() }

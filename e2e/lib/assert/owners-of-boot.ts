@@ -4,6 +4,8 @@ import { expect } from 'vitest'
 
 const namedShareMin = 0.99
 const inferredShareMax = 0.15
+/** A longer part of a boot has an owner. */
+const unattributedUsMax = 50_000
 
 /** Every millisecond of a ready boot has an owner, and most of them were seen or reported. */
 export function expectOwners(report: BootReport): void {
@@ -14,6 +16,9 @@ export function expectOwners(report: BootReport): void {
   console.log(lines.join('\n'))
   expect(1 - path.unattributedUs / path.totalUs, 'named share').toBeGreaterThanOrEqual(namedShareMin)
   expect(path.inferredUs / path.totalUs, 'inferred share').toBeLessThanOrEqual(inferredShareMax)
+  const unattributed = path.segments.filter(({ owner }) => owner.kind === 'unattributed')
+  const longest = Math.max(0, ...unattributed.map(({ fromUs, toUs }) => toUs - fromUs))
+  expect(longest, 'longest part without an owner').toBeLessThanOrEqual(unattributedUsMax)
 }
 
 /** As the API shows it. */

@@ -167,6 +167,11 @@ export class Segment {
     this.#switch.lose(edgePort(0), percent, match)
   }
 
+  /** Loses this share of what the first edge sends; a recorder at its port of the switch sees all of it. */
+  loseFromEdge(percent) {
+    this.#switch.lose(edgePort(0), percent, 'meta l4proto { tcp, udp }')
+  }
+
   /** Loses this share of what arrives at each edge's UDP port. */
   loseAtEdges(percent, udpPort) {
     for (const edge of this.#edges) edge.lose('edge0', percent, `udp dport ${udpPort}`)
