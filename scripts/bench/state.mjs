@@ -4,6 +4,7 @@ import { casesNamed } from './cases.mjs'
 import { keepResult } from './results.mjs'
 import { deviceTable, measureDevice } from './state/device.mjs'
 import { eventsTable, measureEvents } from './state/events.mjs'
+import { exploreTable, measureExplore } from './state/explore.mjs'
 import { measureLarge } from './state/large.mjs'
 import { listsTable } from './state/lists.mjs'
 import { queriesTable } from './state/queries.mjs'
@@ -18,6 +19,7 @@ const tables = {
   lists: listsTable,
   search: searchTable,
   events: eventsTable,
+  explore: exploreTable,
 }
 const largeNames = ['revert', 'queries', 'lists', 'search']
 
@@ -34,6 +36,7 @@ export async function benchState({ rounds, write, only }) {
     const one = {}
     if (names.includes('device')) one.device = await measureDevice()
     if (names.includes('events')) one.events = await measureEvents()
+    if (names.includes('explore')) one.explore = await measureExplore()
     const large = names.filter((name) => largeNames.includes(name))
     if (large.length > 0) Object.assign(one, await measureLarge(large))
     measured.push(one)
