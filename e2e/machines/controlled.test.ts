@@ -18,6 +18,8 @@ interface FilesRead {
   bytes: number
   namedBytes: number
   files: { name: string }[]
+  trace: { state: string; lost: number; namedBytes: number; unitBytes: number } | null
+  programs: { name: string; unit: string; bytes: number }[]
 }
 
 /** Prints the note that it finds, writes one, and runs until it is stopped. */
@@ -97,6 +99,11 @@ describe.skipIf(missing)(`a machine under a control plane${missing ? ` (${missin
       return found ?? undefined
     })
     expect(read.namedBytes).toBeGreaterThanOrEqual(0.95 * read.bytes)
+    // The machine's kernel tells which programs asked for it.
+    expect(read.trace).toMatchObject({ state: 'complete', lost: 0 })
+    expect(read.trace?.namedBytes).toBeGreaterThanOrEqual(0.95 * read.bytes)
+    expect(read.trace?.unitBytes).toBeGreaterThanOrEqual(0.95 * read.bytes)
+    expect(read.programs).toContainEqual(expect.objectContaining({ name: 'mount', unit: '(initramfs)' }))
     expect(read.files.map(({ name }) => name)).toEqual(expect.arrayContaining(['/bin/busybox', '/sbin/init']))
     await site.killEdge()
     await machine.waitFor(/the disk is lost for good; restart this machine \(bootfarm\.lost=wait\)/)

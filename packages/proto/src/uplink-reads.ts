@@ -18,6 +18,35 @@ const fileName = z
 /** `area`: a table or journal of a file system; `free`: in no file; `unmapped`: nobody knows. */
 export const readFileKinds = ['file', 'directory', 'link', 'area', 'free', 'unmapped'] as const
 
+/** `no_tracing`: the device's kernel has no tracefs, or keeps it locked; `no_event`: it does not tell of requests. */
+export const traceStates = ['complete', 'no_tracing', 'no_event'] as const
+export const programsShownMax = 24
+export const unitsShownMax = 24
+
+/** The name of a program or of a unit of the init system: the device says it, so it is never trusted. */
+const guestName = z
+  .string()
+  .max(64)
+  .regex(/^[\x20-\x7e]*$/)
+
+/** What a program or a unit read. */
+const guestReads = {
+  name: guestName,
+  reads: count,
+  bytes: count,
+  coldReads: count,
+  coldBytes: count,
+  /** Of READs that the device sent before its system asked. */
+  aheadBytes: count,
+  storageUs: count,
+  firstUs: count,
+  /** In which READs of it alone waited for a disk of the edge: what the boot gains if they do not. */
+  gainUs: count,
+}
+
+/** The start of a unit of systemd, in µs since the kernel's start. */
+const unitStart = z.object({ name: guestName, startUs: count, durationUs: count })
+
 export const filesRead = z.object({
   versionId: uuid,
   reads: count,
@@ -65,5 +94,26 @@ export const filesRead = z.object({
       }),
     )
     .max(slowestReadsMax),
+  /** Absent where the device has not told which programs read: it runs another release, or has not begun to trace. */
+  trace: z
+    .object({
+      state: z.enum(traceStates),
+      /** Requests that its kernel or its program dropped. */
+      lost: count,
+      /** Bytes of programs with a name, and of those with a unit. */
+      namedBytes: count,
+      unitBytes: count,
+    })
+    .optional(),
+  /** Those first whose cold READs cost the boot most. */
+  programs: z
+    .array(z.object({ unit: guestName, ...guestReads }))
+    .max(programsShownMax)
+    .optional(),
+  units: z.array(z.object(guestReads)).max(unitsShownMax).optional(),
+  /** Absent without systemd. */
+  slowestUnits: z.array(unitStart).max(unitsShownMax).optional(),
+  /** The last unit of the boot, and before each the one that it waited for. */
+  unitChain: z.array(unitStart).max(unitsShownMax).optional(),
 })
 export type FilesRead = z.infer<typeof filesRead>

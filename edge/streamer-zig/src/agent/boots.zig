@@ -395,6 +395,13 @@ pub fn Boots(comptime Io: type) type {
             boot.read_times.onFetched(fetched.reads, now_us -| boot.started_us);
         }
 
+        /// Takes a part of what a device says about its boot.
+        pub fn takeAccount(boots: *Self, ref: Ref, part: *const stream.Account) void {
+            const boot = boots.table.get(ref) orelse return;
+            const id, const is_over = .{ boot.identity.id, boot.isOver() };
+            boots.reads.addAccount(id, &boot.read_log_slot, is_over, part);
+        }
+
         /// Applies a running device's report; returns the order that waits for it.
         pub fn takeReport(
             boots: *Self,

@@ -193,6 +193,7 @@ pub fn Stream(comptime Io: type) type {
                 .read => |*read| port.bootOf(read),
                 .ready => |*ready| port.boots.table.findById(ready.boot_id),
                 .report => |*report| port.boots.table.findById(report.boot_id),
+                .account => |*account| port.boots.table.findById(account.boot_id),
                 .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
                 .present, .lost, .fetched => null,
             };
@@ -228,6 +229,10 @@ pub fn Stream(comptime Io: type) type {
                     io.send(.stream, from, ready.reply);
                 },
                 .report => |*report| port.takeReport(report, datagram),
+                .account => |*account| {
+                    if (sender) |ref| port.boots.takeAccount(ref, &account.part);
+                    io.send(.stream, from, account.reply);
+                },
             }
         }
 

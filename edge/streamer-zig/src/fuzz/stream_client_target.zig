@@ -106,6 +106,7 @@ const LossyLink = struct {
                 &reply,
             )) |outgoing| link.deliver(outgoing.packet),
             .ready => |ready| link.deliver(ready.reply),
+            .account => |account| link.deliver(account.reply),
             .report => |*report| {
                 const ack: stream.ReportAck =
                     .{ .order = .restart, .order_id = @splat(@intCast(1 + link.tags % 200)) };

@@ -318,6 +318,9 @@ fn exchange(
         .ready => |ready| {
             try expect(ready.reply.len <= datagram.len, "READY_ACK is short");
         },
+        .account => |account| {
+            try expect(account.reply.len < datagram.len, "ACCOUNT_ACK is short");
+        },
         .report => |*report| try checkReport(machine, report, datagram.len),
         .present => |boot_id| try expect(
             machine.sessionOf(boot_id) != null,

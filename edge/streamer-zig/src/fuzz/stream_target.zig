@@ -54,6 +54,10 @@ pub fn parser(case: *Case) Violation!bool {
         },
         .write_ack => |ack| try fuzz_case.expectWithin(ack.missing, payload),
         .fetch_times => |times| try checkFetchTimes(times.reads, payload),
+        .account => |account| {
+            try fuzz_case.expectWithin(account.bytes, payload);
+            try expect(account.bytes.len > 0, "an ACCOUNT has bytes");
+        },
         .hello => |hello| try expect(
             (hello.kind == .ticket) == (hello.shown != null),
             "a ticket is shown by a hello of its kind alone",
@@ -64,7 +68,7 @@ pub fn parser(case: *Case) Violation!bool {
             "a LOST has the code of its refusal",
         ),
         .cookie, .refuse, .read_error, .no_session, .keepalive, .keepalive_ack => {},
-        .ready_ack, .report_ack, .control, .probe, .probe_ack, .lost_ack => {},
+        .ready_ack, .report_ack, .control, .probe, .probe_ack, .lost_ack, .account_ack => {},
     }
     var out: [stream.packet_size_max]u8 = undefined;
     const again = stream.emit(packet, &out);
@@ -278,6 +282,8 @@ fn makeBody(
         .write,
         .control,
         .write_ack,
+        .account,
+        .account_ack,
         => makeReportOrWrite(case, packet_type, draw, room),
     };
 }
@@ -458,6 +464,13 @@ fn makeReportOrWrite(
             .sentence = sentence[0..@intCast(prng.below(sentence.len + 1))],
         } }),
         .ready_ack => return in(session_id, request_id, .ready_ack),
+        .account => return in(session_id, request_id, .{ .account = .{
+            .kind = prng.pick(stream.AccountKind, &.{ .block_trace, .units }),
+            .part = @truncate(prng.nextU64()),
+            .is_last = prng.chance(1, 2),
+            .bytes = content[0..@intCast(prng.between(1, stream.account_part_size_max))],
+        } }),
+        .account_ack => return in(session_id, request_id, .account_ack),
         .report => return in(session_id, request_id, .{ .report = makeReport(prng, room) }),
         .report_ack => {
             const order: stream.Order = @fromBackingInt(@as(u8, @intCast(prng.below(3))));

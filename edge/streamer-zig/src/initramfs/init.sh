@@ -143,6 +143,8 @@ step network
 [ -z "$overflow$capture" ] || modprobe -a virtio_blk nvme sd_mod 2>/dev/null
 
 mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
+# Which programs read the disk, until this machine is ready; where the kernel tells nothing, the boot goes on all the same.
+/run/bootfarm/bootfarm-target trace
 # It says itself why it failed, here and to the edge.
 /run/bootfarm/bootfarm-target attach || start_again
 is_attached=yes

@@ -194,6 +194,7 @@ fn openSession(
             .read_failed,
             .write_ended,
             .ready_acknowledged,
+            .account_acknowledged,
             => unreachable,
             .refused_elsewhere => unreachable,
             .order, .report_acknowledged => unreachable,

@@ -10,7 +10,10 @@ const sys_time = @import("sys_time.zig");
 const firmware_table = @import("timings/firmware_table.zig");
 const initramfs_steps = @import("timings/initramfs_steps.zig");
 const systemd_times = @import("timings/systemd_times.zig");
+const guest_units = @import("core").boot.guest_units;
+const account = @import("trace/send.zig");
 const StepList = @import("timings/step_list.zig");
+const UnitChain = @import("timings/unit_chain.zig");
 const outputOf = @import("program_output.zig").outputOf;
 
 const written_by_init = "/run/bootfarm/steps";
@@ -28,8 +31,8 @@ const units_limit_us = 5 * std.time.us_per_min;
 /// Attempts if systemctl is late or prints nothing.
 const unit_looks_max = 3;
 
-/// Space for what `systemctl show` prints of 2000 units; the rest is ignored.
-const output_size_max = 256 << 10;
+/// Space for what `systemctl show` prints of 1000 units; the rest is ignored.
+const output_size_max = 512 << 10;
 
 /// What is known when the system reports ready: `system` until now, for any init.
 pub fn collectUntilReady(list: *StepList) void {
@@ -41,7 +44,7 @@ pub fn collectUntilReady(list: *StepList) void {
 }
 
 /// Waits until systemd is done with the boot. Returns false without systemd, or after the timeout.
-pub fn collectWithSystemd(list: *StepList) bool {
+pub fn collectWithSystemd(list: *StepList, units: *UnitsAccount) bool {
     _ = sys.check(linux.access(systemd_folder, linux.F_OK)) catch return false;
     // Not a part of the program: the process that serves the disk would have it locked in memory.
     const output = std.heap.page_allocator.alloc(u8, output_size_max) catch return false;
@@ -52,10 +55,36 @@ pub fn collectWithSystemd(list: *StepList) bool {
     if (unitTimes(&systemctl_paths, units_limit_us, output)) |text| {
         const slowest: systemd_times.SlowestUnits = .parse(text, times.finish_us);
         slowest.addSteps(list);
+        units.collect(text, times.finish_us);
     } else console.say("systemctl does not report how long the units of this boot took", .{});
     list.sort();
     return true;
 }
+
+/// The slowest units, and those that waited for one another, as the edge gets them.
+pub const UnitsAccount = struct {
+    buffer: [guest_units.size_max]u8 = undefined,
+    /// 0: there is none.
+    size: usize = 0,
+
+    fn collect(units: *UnitsAccount, text: []const u8, finish_us: u64) void {
+        const allocator = std.heap.page_allocator;
+        const memory = allocator.create(UnitChain.Memory) catch return;
+        defer allocator.destroy(memory);
+        const found: UnitChain = .parse(text, finish_us, memory);
+        units.size = guest_units.write(
+            found.slowest[0..found.slowest_count],
+            found.chain[0..found.chain_count],
+            &units.buffer,
+        ).len;
+    }
+
+    /// An edge of an earlier release does not take them.
+    pub fn send(units: *const UnitsAccount) void {
+        if (units.size == 0 or !account.first(.units, guest_units.magic)) return;
+        _ = account.rest(.units, units.buffer[0..units.size]);
+    }
+};
 
 /// Retries while systemd is too busy to answer.
 fn waitForFinish(output: []u8) ?systemd_times.ManagerTimes {
@@ -80,8 +109,10 @@ fn unitTimes(paths: []const [*:0]const u8, limit_us: u64, output: []u8) ?[]const
         "--all",
         "*.service",
         "*.mount",
+        "*.target",
+        "*.socket",
         "-p",
-        systemd_times.unit_properties,
+        UnitChain.properties,
     };
     for (0..unit_looks_max) |_| {
         const text = outputOf(paths, &arguments, output, limit_us) catch |reason| switch (reason) {

@@ -4,11 +4,13 @@
 //!
 //! Requests: `ready CODE SENTENCE` and `failed CODE SENTENCE` (answered when the edge has
 //! acknowledged), `steps LINES` (those of `timings/step_list.zig`), `cache FOLDER` (on the file
-//! system to watch), `status`. Only root is served.
+//! system to watch), `account KIND PART LAST BYTES` (answered when the edge has it), `status`. Only
+//! root is served.
 
 const std = @import("std");
 const linux = std.os.linux;
 const sys = @import("host").sys;
+const assert = std.debug.assert;
 
 pub const message_size_max = 4096;
 /// The answer to a request that was carried out.
@@ -22,8 +24,10 @@ pub const Server = struct {
     fd: i32,
     /// -1 if there is none.
     clients: [clients_max]i32 = @splat(-1),
-    /// Clients that wait for the edge's acknowledgement.
-    waiting: [clients_max]bool = @splat(false),
+    /// What of each client waits for the edge's acknowledgement.
+    waiting: [clients_max]Waiting = @splat(.nothing),
+
+    pub const Waiting = enum { nothing, outcome, account };
 
     /// Null if another target has the name, or the system refuses.
     pub fn init() ?Server {
@@ -67,7 +71,7 @@ pub const Server = struct {
         );
         if (linux.errno(rc) != .SUCCESS or credentials.uid != 0) return sys.close(client);
         server.clients[index] = client;
-        server.waiting[index] = false;
+        server.waiting[index] = .nothing;
     }
 
     /// Returns the request of a readable client; null if it has gone, or sends more while it waits
@@ -82,7 +86,7 @@ pub const Server = struct {
             null,
         );
         const size = sys.check(rc) catch 0;
-        if (size > 0 and !server.waiting[index]) return buffer[0..size];
+        if (size > 0 and server.waiting[index] == .nothing) return buffer[0..size];
         server.drop(index);
         return null;
     }
@@ -99,15 +103,16 @@ pub const Server = struct {
         server.drop(index);
     }
 
-    /// Answers all clients that wait for an acknowledgement.
-    pub fn acknowledge(server: *Server, text: []const u8) void {
-        for (0..clients_max) |index| if (server.waiting[index]) server.answer(index, text);
+    /// Answers all clients that wait for this acknowledgement.
+    pub fn acknowledge(server: *Server, what: Waiting, text: []const u8) void {
+        assert(what != .nothing);
+        for (0..clients_max) |index| if (server.waiting[index] == what) server.answer(index, text);
     }
 
     fn drop(server: *Server, index: usize) void {
         sys.close(server.clients[index]);
         server.clients[index] = -1;
-        server.waiting[index] = false;
+        server.waiting[index] = .nothing;
     }
 };
 

@@ -15,6 +15,7 @@ const DeviceKey = @import("device_key.zig");
 const attach = @import("attach.zig").attach;
 const capture = @import("capture/capture.zig");
 const prepare = @import("prepare");
+const trace = @import("trace/trace.zig");
 const usage = @import("usage.zig");
 
 /// One line on the console instead of a stack trace, which is of no use on a device without
@@ -50,11 +51,13 @@ pub fn main(init: std.process.Init.Minimal) u8 {
         collected_steps.collectUntilReady(&list);
         // Steps only help people: ready is reported without them too.
         _ = sendSteps(&list);
+        trace.markReady();
         return report(.ready, rest);
     }
     if (std.mem.eql(u8, verb, "failed") and rest.len > 0) return report(.failed, rest);
     if (std.mem.eql(u8, verb, "timings")) return timings();
     if (std.mem.eql(u8, verb, "cache") and rest.len == 1) return watchCache(rest[0]);
+    if (std.mem.eql(u8, verb, "trace")) return trace.run();
     if (std.mem.eql(u8, verb, "hand-over")) return tell("hand-over");
     if (std.mem.eql(u8, verb, "status")) return status();
     if (std.mem.eql(u8, verb, "identity")) return identity();
@@ -128,11 +131,14 @@ fn reportByHttp(outcome: http_report.Outcome, body: []const u8) u8 {
 
 fn timings() u8 {
     var list: StepList = .{};
-    if (!collected_steps.collectWithSystemd(&list)) {
+    var units: collected_steps.UnitsAccount = .{};
+    if (!collected_steps.collectWithSystemd(&list, &units)) {
         console.say("systemd has not finished a boot here", .{});
         return 1;
     }
-    return sendSteps(&list);
+    const code = sendSteps(&list);
+    units.send();
+    return code;
 }
 
 fn sendSteps(list: *const StepList) u8 {
@@ -222,10 +228,15 @@ test {
     _ = @import("system_end.zig");
     _ = @import("program_output.zig");
     _ = @import("collected_steps.zig");
+    _ = @import("trace/event_line.zig");
+    _ = @import("trace/process_names.zig");
+    _ = @import("trace/send.zig");
+    _ = @import("trace/streamed_disks.zig");
     _ = @import("packet_burst.zig");
     _ = @import("write_cache.zig");
     _ = @import("timings/firmware_table.zig");
     _ = @import("timings/initramfs_steps.zig");
     _ = @import("timings/step_list.zig");
     _ = @import("timings/systemd_times.zig");
+    _ = @import("timings/unit_chain.zig");
 }

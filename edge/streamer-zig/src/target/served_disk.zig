@@ -20,6 +20,7 @@ const StepList = @import("timings/step_list.zig");
 const system_end = @import("system_end.zig");
 const control = @import("control_socket.zig");
 const disk_link = @import("disk_link.zig");
+const account = @import("trace/send.zig");
 const ahead_cache = @import("ahead_cache.zig");
 const http_report = @import("http_report.zig");
 const RamCache = @import("ram_cache.zig");
@@ -164,7 +165,10 @@ fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
             );
             disk.giveUp();
         },
-        .ready_acknowledged => if (disk.server) |*server| server.acknowledge(control.done),
+        .ready_acknowledged => if (disk.server) |*server|
+            server.acknowledge(.outcome, control.done),
+        .account_acknowledged => if (disk.server) |*server|
+            server.acknowledge(.account, control.done),
         .order => |order| disk.takeOrder(order.kind),
         .report_acknowledged => disk.order.acknowledged(),
         // A resumption carries no signature.
@@ -542,6 +546,7 @@ fn serveControl(disk: *ServedDisk, index: usize) void {
     if (std.mem.eql(u8, verb, "steps")) return server.answer(index, disk.takeSteps(rest));
     if (std.mem.eql(u8, verb, "cache")) return server.answer(index, disk.watchCache(rest));
     if (std.mem.eql(u8, verb, "hand-over")) return server.answer(index, disk.beginSystem());
+    if (std.mem.eql(u8, verb, "account")) return disk.sendAccount(index, rest);
     if (!std.mem.eql(u8, verb, "status")) return server.answer(index, "unknown request");
     var text: [control.message_size_max]u8 = undefined;
     server.answer(index, disk.status(&text));
@@ -556,7 +561,18 @@ fn reportOutcome(
 ) void {
     const code, const sentence = std.mem.cutScalar(u8, words, ' ') orelse .{ words, "" };
     disk.keepOutcome(outcome, code, sentence);
-    disk.server.?.waiting[index] = true;
+    disk.server.?.waiting[index] = .outcome;
+}
+
+/// One part at a time: who sends an account waits for each.
+fn sendAccount(disk: *ServedDisk, index: usize, text: []const u8) void {
+    const server = &disk.server.?;
+    const part = account.parse(text) orelse return server.answer(index, "not an account");
+    if (std.mem.findScalar(control.Server.Waiting, &server.waiting, .account) != null)
+        return server.answer(index, "another account is being sent");
+    if (!disk.client.sendAccount(disk.now_us, part))
+        return server.answer(index, "the edge takes no account");
+    server.waiting[index] = .account;
 }
 
 /// Repeated, also by the next process, until an edge acknowledges it.

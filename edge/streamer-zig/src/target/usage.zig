@@ -9,6 +9,7 @@ pub const Command = enum {
     failed,
     timings,
     cache,
+    trace,
     @"hand-over",
     status,
     identity,
@@ -27,6 +28,7 @@ pub const Command = enum {
             .failed => failed,
             .timings => timings,
             .cache => cache,
+            .trace => trace,
             .@"hand-over" => hand_over,
             .status => status,
             .identity => identity,
@@ -47,6 +49,7 @@ const overview =
     \\  failed     report to the edge that the boot failed, and why
     \\  timings    report how long systemd took to start
     \\  cache      monitor a file system as this machine's write cache
+    \\  trace      record which programs read the disk, until the machine is ready
     \\  hand-over  report that the initramfs is done
     \\  status     print the state of the running target as JSON
     \\  identity   print the fingerprint of this machine's key in its TPM
@@ -119,6 +122,18 @@ const cache =
     \\
     \\Example:
     \\  bootfarm-target cache /overlay
+    \\
+;
+
+const trace =
+    \\Usage: bootfarm-target trace
+    \\
+    \\Records in the background which programs and units read the streamed disk, and reports it to
+    \\the edge once the machine is ready, after 5 minutes at the latest. The initramfs starts it
+    \\before `attach`. Uses an own instance of the kernel's tracefs; without tracefs it reports so.
+    \\
+    \\Example:
+    \\  bootfarm-target trace
     \\
 ;
 

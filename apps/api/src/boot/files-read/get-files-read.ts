@@ -15,10 +15,15 @@ export async function getFilesRead(context: ServiceContext, bootId: string): Pro
   })
   if (!kept) return null
   // Only `keepFilesRead` writes these, from a report that zod validated.
-  const { cells, ...report } = kept.report as unknown as FilesRead
+  const { cells, trace, programs, units, slowestUnits, unitChain, ...report } = kept.report as unknown as FilesRead
   return {
     ...report,
     receivedAt: kept.receivedAt.toISOString(),
     cells: cells.map(([index, bytes, firstUs]) => ({ index, bytes, firstUs })),
+    trace: trace ?? null,
+    programs: programs ?? [],
+    units: units ?? [],
+    slowestUnits: slowestUnits ?? [],
+    unitChain: unitChain ?? [],
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type FilesRead, filesReadShownMax, filesReadSizeMax } from '@bootfarm/proto/uplink'
+import { type FilesRead, filesReadShownMax, filesReadSizeMax, programsShownMax } from '@bootfarm/proto/uplink'
 import { describe, expect, test } from 'vitest'
 import { bootWith, EdgeClient } from '../../../test/edge-client.ts'
 import { useTestSite } from '../../../test/test-site.ts'
@@ -57,6 +57,27 @@ const report: FilesRead = {
     },
   ],
 }
+const program = {
+  name: 'plymouthd',
+  unit: 'plymouth-start.service',
+  reads: 3,
+  bytes: 266_240,
+  coldReads: 1,
+  coldBytes: 131_072,
+  aheadBytes: 4096,
+  storageUs: 4200,
+  firstUs: 12_000,
+  gainUs: 4000,
+}
+const { unit: _unit, ...unit } = program
+/** What only a device can tell. */
+const told = {
+  trace: { state: 'complete', lost: 0, namedBytes: 266_240, unitBytes: 266_240 },
+  programs: [program],
+  units: [unit],
+  slowestUnits: [{ name: 'plymouth-start.service', startUs: 3_000_000, durationUs: 900_000 }],
+  unitChain: [{ name: 'multi-user.target', startUs: 9_000_000, durationUs: 0 }],
+} satisfies Partial<FilesRead>
 const changed = (changes: Partial<FilesRead>): FilesRead => Object.assign(structuredClone(report), changes)
 
 describe('what a boot read', () => {
@@ -69,9 +90,14 @@ describe('what a boot read', () => {
       ...rest,
       receivedAt: '2026-11-20T12:00:00.000Z',
       cells: [{ index: 3, bytes: 266_240, firstUs: 12_000 }],
+      trace: null,
+      programs: [],
+      units: [],
+      slowestUnits: [],
+      unitChain: [],
     })
-    expect(await site().edge.filesRead(bootId, changed({ reads: 4 }))).toEqual(accepted)
-    expect(await getFilesRead(bootId)).toMatchObject({ reads: 4 })
+    expect(await site().edge.filesRead(bootId, changed(told))).toEqual(accepted)
+    expect(await getFilesRead(bootId)).toMatchObject(told)
   })
 
   test('of a boot that is not reported, or by another edge, is refused', async () => {
@@ -96,6 +122,9 @@ describe('what a boot read', () => {
     [changed({ files: [{ ...file, name: '/\u001b[31m' }] }), 400, 'invalid_body'],
     [changed({ files: [{ ...file, name: 'x'.repeat(201) }] }), 400, 'invalid_body'],
     [changed({ files: Array.from({ length: filesReadShownMax + 1 }, () => file) }), 400, 'invalid_body'],
+    [changed({ programs: [{ ...program, name: '\u001b[31m' }] }), 400, 'invalid_body'],
+    [changed({ programs: Array.from({ length: programsShownMax + 1 }, () => program) }), 400, 'invalid_body'],
+    [changed({ unitChain: [{ name: 'x'.repeat(65), startUs: 0, durationUs: 0 }] }), 400, 'invalid_body'],
     [{ ...report, more: 'x'.repeat(filesReadSizeMax) }, 413, 'too_large'],
   ])('that is none, or beyond its limits, is refused (%#)', async (body, status, code) => {
     const bootId = await reportedBoot()

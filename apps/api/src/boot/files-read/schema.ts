@@ -1,4 +1,4 @@
-import { readFileKinds } from '@bootfarm/proto/uplink'
+import { readFileKinds, traceStates } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { count, uuid } from '../../rules/scalars.ts'
 
@@ -11,6 +11,25 @@ const coldReads = count.describe('READs that waited for a disk of the edge.')
 const name = z
   .string()
   .describe('A path, or words for an area of the disk; from the image, printable ASCII, shortened at its beginning.')
+
+const guestReads = {
+  name: z.string().describe('Of a program or unit; from the device, printable ASCII, at most 64 characters.'),
+  reads: count.describe('READs of it.'),
+  bytes,
+  coldReads,
+  coldBytes: count.describe('Of cold READs.'),
+  aheadBytes: count.describe('Of READs that the device sent before its system asked.'),
+  storageUs,
+  firstUs: atUs,
+  gainUs: count.describe(
+    'µs in which READs of it alone waited for a disk of the edge: what the boot gains if they do not.',
+  ),
+}
+const unitStart = z.object({
+  name: guestReads.name,
+  startUs: count.describe('µs since the kernel’s start.'),
+  durationUs: count.describe('Until it was active, in µs.'),
+})
 
 /** Null where its edge has sent none: the boot is in progress, or was before edges listed what boots read. */
 export const bootFilesRead = z
@@ -60,6 +79,23 @@ export const bootFilesRead = z
         }),
       )
       .describe('The slowest READs.'),
+    trace: z
+      .object({
+        state: z
+          .enum(traceStates)
+          .describe('`no_tracing`: the kernel has no tracefs, or keeps it locked; `no_event`: it has no such event.'),
+        lost: count.describe('Requests that the device’s kernel dropped.'),
+        namedBytes: count.describe('Of programs with a name.'),
+        unitBytes: count.describe('Of programs with a unit.'),
+      })
+      .nullable()
+      .describe('Null where the device has not told which programs read its disk.'),
+    programs: z
+      .array(z.object({ unit: guestReads.name, ...guestReads }))
+      .describe('Programs that read the disk; those first whose cold READs cost the boot most.'),
+    units: z.array(z.object(guestReads)).describe('The same by unit of the init system.'),
+    slowestUnits: z.array(unitStart).describe('Units of systemd that took longest to start.'),
+    unitChain: z.array(unitStart).describe('The last unit of the boot, and before each the one that it waited for.'),
   })
   .meta({ id: 'BootFilesRead' })
   .nullable()

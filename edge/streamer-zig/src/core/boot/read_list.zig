@@ -1,9 +1,13 @@
 //! The READs of one boot as a list of bytes: a head of 64 bytes and a record of 16 bytes for each
 //! READ, in the order in which they were answered, little-endian. A READ that came again is not
-//! listed twice. Kept by the edge that answered them (docs/reference/files-read.md).
+//! listed twice. Behind them stands what the device says about its boot. Kept by the edge that
+//! answered them (docs/reference/files-read.md).
 
 const std = @import("std");
 const base = @import("base");
+const wire = @import("wire").stream;
+const guest_trace = @import("guest_trace.zig");
+const guest_units = @import("guest_units.zig");
 const assert = std.debug.assert;
 
 pub const magic = "BFREADS1";
@@ -11,7 +15,16 @@ pub const head_size = 64;
 pub const record_size = 16;
 /// A Linux boot has some thousand; a device that wishes harm has as many as it likes.
 pub const records_max = 200_000;
-pub const size_max = head_size + records_max * record_size;
+pub const size_max =
+    head_size + records_max * record_size + guest_trace.size_max + guest_units.size_max;
+
+/// Bytes of what a device may say about its boot.
+pub fn accountSizeMax(kind: wire.AccountKind) usize {
+    return switch (kind) {
+        .block_trace => guest_trace.size_max,
+        .units => guest_units.size_max,
+    };
+}
 
 pub const Head = struct {
     boot_id: base.Uuid,
@@ -19,6 +32,9 @@ pub const Head = struct {
     started_unix_ms: u64,
     /// READs that were listed no more.
     dropped: u32,
+    /// Bytes of the device's account of its reads, and of its units; 0: there is none.
+    trace_size: u32 = 0,
+    units_size: u32 = 0,
 };
 
 /// Sizes and places in sectors of 512 bytes.
@@ -83,12 +99,17 @@ pub fn encodeHead(head: *const Head) [head_size]u8 {
     bytes[24..40].* = head.version_id.bytes;
     std.mem.writeInt(u64, bytes[40..48], head.started_unix_ms, .little);
     std.mem.writeInt(u32, bytes[48..52], head.dropped, .little);
+    std.mem.writeInt(u32, bytes[52..56], head.trace_size, .little);
+    std.mem.writeInt(u32, bytes[56..60], head.units_size, .little);
     return bytes;
 }
 
 pub const List = struct {
     head: Head,
     bytes: []const u8,
+    /// Untrusted; empty: there is none.
+    trace: []const u8 = "",
+    units: []const u8 = "",
 
     pub fn count(list: *const List) usize {
         return list.bytes.len / record_size;
@@ -103,15 +124,25 @@ pub const List = struct {
 pub fn parse(bytes: []const u8) error{Malformed}!List {
     if (bytes.len < head_size or bytes.len > size_max) return error.Malformed;
     if (!std.mem.startsWith(u8, bytes, magic)) return error.Malformed;
-    if ((bytes.len - head_size) % record_size != 0) return error.Malformed;
+    const trace_size = std.mem.readInt(u32, bytes[52..56], .little);
+    const units_size = std.mem.readInt(u32, bytes[56..60], .little);
+    const accounts_size = @as(u64, trace_size) + units_size;
+    if (accounts_size > bytes.len - head_size) return error.Malformed;
+    const units_at = bytes.len - units_size;
+    const trace_at = units_at - trace_size;
+    if ((trace_at - head_size) % record_size != 0) return error.Malformed;
     return .{
         .head = .{
             .boot_id = .{ .bytes = bytes[8..24].* },
             .version_id = .{ .bytes = bytes[24..40].* },
             .started_unix_ms = std.mem.readInt(u64, bytes[40..48], .little),
             .dropped = std.mem.readInt(u32, bytes[48..52], .little),
+            .trace_size = trace_size,
+            .units_size = units_size,
         },
-        .bytes = bytes[head_size..],
+        .bytes = bytes[head_size..trace_at],
+        .trace = bytes[trace_at..units_at],
+        .units = bytes[units_at..],
     };
 }
 
@@ -142,6 +173,16 @@ test "a list is read as it was written" {
     try testing.expectEqual(1_234_567, record.at_us);
     try testing.expectEqual(4321, record.storage_us);
     try testing.expect(record.is_cold and !record.is_ahead);
+    var told = head;
+    told.trace_size = 3;
+    told.units_size = 2;
+    const with_accounts = encodeHead(&told) ++ read.record().toBytes() ++ "abcde".*;
+    const told_list = try parse(&with_accounts);
+    try testing.expectEqual(1, told_list.count());
+    try testing.expectEqualStrings("abc", told_list.trace);
+    try testing.expectEqualStrings("de", told_list.units);
+    told.trace_size = std.math.maxInt(u32);
+    try testing.expectError(error.Malformed, parse(&encodeHead(&told)));
     for (0..head_size) |size| try testing.expectError(error.Malformed, parse(bytes[0..size]));
     try testing.expectError(error.Malformed, parse(bytes[0 .. bytes.len - 1]));
 }

@@ -1,10 +1,12 @@
 //! The READs of boots in progress, each listed once. Bounded per boot and in total; what is beyond
-//! is counted, and costs a boot nothing else. Pure: the caller passes memory and times.
+//! is counted, and costs a boot nothing else. With them stay the parts of what a device says about
+//! its boot. Pure: the caller passes memory and times.
 
 const std = @import("std");
 const base = @import("base");
 const BlockChains = @import("block_chains.zig");
 const read_list = @import("read_list.zig");
+const wire = @import("wire").stream;
 const assert = std.debug.assert;
 
 pub const ReadLog = @This();
@@ -26,6 +28,22 @@ pub const Slot = struct {
     chain: BlockChains.Chain = .{},
     /// READs of this boot that were not listed.
     dropped: u32 = 0,
+    accounts: [account_kinds]Account = @splat(.{}),
+    /// Seconds since the boot was over, for the caller.
+    over_s: u8 = 0,
+
+    pub fn accountOf(slot: *Slot, kind: wire.AccountKind) *Account {
+        return &slot.accounts[@backingInt(kind) - 1];
+    }
+};
+
+const account_kinds = 2;
+
+/// What a device says about its boot, in parts.
+pub const Account = struct {
+    chain: BlockChains.Chain = .{},
+    part_next: u16 = 0,
+    state: enum { none, partial, whole, broken } = .none,
 };
 
 pub const none: ReadLog = .{ .chains = null, .slots = &.{} };
@@ -64,6 +82,39 @@ pub fn add(log: *ReadLog, boot_id: base.Uuid, hint: *u16, read: *const read_list
     log.dropped += 1;
 }
 
+/// Takes a part, once and in order; what is beyond the limits breaks the account. Does nothing for
+/// a boot without a list if `is_over`: its list was taken.
+pub fn addAccount(
+    log: *ReadLog,
+    boot_id: base.Uuid,
+    hint: *u16,
+    is_over: bool,
+    part: *const wire.Account,
+) void {
+    if (log.chains == null) return;
+    const has_slot = hint.* < log.slots.len and log.slots[hint.*].boot_id.eql(boot_id);
+    if (is_over and !has_slot) return;
+    const slot = log.slotFor(boot_id, hint) orelse return;
+    const account = slot.accountOf(part.kind);
+    assert(part.bytes.len > 0);
+    assert(account.chain.size <= read_list.accountSizeMax(part.kind));
+    switch (account.state) {
+        .whole, .broken => return,
+        .none, .partial => {},
+    }
+    if (part.part < account.part_next) return;
+    const is_next = part.part == account.part_next;
+    const size_max = read_list.accountSizeMax(part.kind);
+    const fits = account.chain.size + part.bytes.len <= size_max;
+    if (is_next and fits and log.chains.?.append(&account.chain, part.bytes, &.{})) {
+        account.part_next += 1;
+        account.state = if (part.is_last) .whole else .partial;
+        return;
+    }
+    log.chains.?.release(&account.chain);
+    account.state = .broken;
+}
+
 fn slotFor(log: *ReadLog, boot_id: base.Uuid, hint: *u16) ?*Slot {
     assert(log.used_count <= log.slots.len);
     if (hint.* < log.slots.len and log.slots[hint.*].boot_id.eql(boot_id))
@@ -84,11 +135,18 @@ pub fn parts(log: *const ReadLog, slot: *const Slot) BlockChains.Parts {
     return log.chains.?.parts(&slot.chain);
 }
 
+/// Returns the bytes of an account; null: it is not there, or not whole.
+pub fn accountParts(log: *const ReadLog, slot: *Slot, kind: wire.AccountKind) ?BlockChains.Parts {
+    const account = slot.accountOf(kind);
+    return if (account.state == .whole) log.chains.?.parts(&account.chain) else null;
+}
+
 /// Frees the slot of a boot.
 pub fn release(log: *ReadLog, slot: *Slot) void {
     assert(!slot.boot_id.eql(.zero));
     assert(log.used_count > 0);
     log.chains.?.release(&slot.chain);
+    for (&slot.accounts) |*account| log.chains.?.release(&account.chain);
     slot.* = .{};
     log.used_count -= 1;
 }

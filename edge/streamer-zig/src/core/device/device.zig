@@ -623,6 +623,8 @@ fn takeStreamEvent(
             }
             return .{ .read_done = .{ .offset = device.offsets[read.tag], .bytes = read.buffer } };
         },
+        // It sends none.
+        .account_acknowledged => {},
         .ready_acknowledged => if (device.phase == .stage2) {
             device.outcome = .ready;
             device.pending.finished = true;

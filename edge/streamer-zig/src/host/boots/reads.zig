@@ -46,6 +46,9 @@ const List = struct { boot_id: base.Uuid, version_id: base.Uuid, bytes: []u8 };
 const waiting_max = 16;
 /// Copied in one tick of the loop, so that a storm of boots is spread over several.
 const copied_per_tick_max = 4 << 20;
+/// After a boot, for the rest of what its device says about it.
+const trace_limit_s = 60;
+const units_limit_s = 180;
 
 /// Hundreds of boots of a usual system; the oldest go first.
 pub const lists_limits: FilesOfBoots.Limits = .{ .count = 1000, .size = 256 << 20 };
@@ -82,6 +85,8 @@ pub fn tick(reads: *BootReads, boots: *Boots) void {
             continue;
         };
         if (!boot.isOver()) continue;
+        slot.over_s +|= 1;
+        if (waitsForDevice(kept, slot)) continue;
         if (copied > copied_per_tick_max) return;
         if (slot.chain.size > 0 and !reads.give(kept, slot, boot)) return;
         copied += slot.chain.size;
@@ -89,28 +94,57 @@ pub fn tick(reads: *BootReads, boots: *Boots) void {
     }
 }
 
+/// A device that has begun to tell what read its disk goes on after the boot, and then tells of its
+/// units if it has systemd.
+fn waitsForDevice(kept: *const ReadLog, slot: *ReadLog.Slot) bool {
+    const is_told = switch (slot.accountOf(.block_trace).state) {
+        .none, .broken => return false,
+        .partial => false,
+        .whole => true,
+    };
+    if (!is_told) return slot.over_s < trace_limit_s;
+    var parts = kept.accountParts(slot, .block_trace).?;
+    if (!core.boot.guest_trace.saysSystemd(parts.next() orelse return false)) return false;
+    return switch (slot.accountOf(.units).state) {
+        .none, .partial => slot.over_s < units_limit_s,
+        .whole, .broken => false,
+    };
+}
+
 /// Returns false if the thread has enough to do: it is asked again.
 fn give(
     reads: *BootReads,
     kept: *const ReadLog,
-    slot: *const ReadLog.Slot,
+    slot: *ReadLog.Slot,
     boot: *const core.boot.Boot,
 ) bool {
     reads.mutex.lockUncancelable(reads.io);
     defer reads.mutex.unlock(reads.io);
     if (reads.waiting.count == waiting_max) return false;
-    const bytes = reads.gpa.alloc(u8, read_list.head_size + slot.chain.size) catch return true;
+    const sizes: [2]u32 = .{
+        accountSize(slot.accountOf(.block_trace)), accountSize(slot.accountOf(.units)),
+    };
+    const size = read_list.head_size + slot.chain.size + sizes[0] + sizes[1];
+    const bytes = reads.gpa.alloc(u8, size) catch return true;
     bytes[0..read_list.head_size].* = read_list.encodeHead(&.{
         .boot_id = slot.boot_id,
         .version_id = boot.assignment.version_id,
         .started_unix_ms = boot.started_unix_ms,
         .dropped = slot.dropped,
+        .trace_size = sizes[0],
+        .units_size = sizes[1],
     });
     var at: usize = read_list.head_size;
-    var parts = kept.parts(slot);
-    while (parts.next()) |part| {
-        @memcpy(bytes[at..][0..part.len], part);
-        at += part.len;
+    for ([_]?BlockChains.Parts{
+        kept.parts(slot),
+        kept.accountParts(slot, .block_trace),
+        kept.accountParts(slot, .units),
+    }) |chain| {
+        var parts = chain orelse continue;
+        while (parts.next()) |part| {
+            @memcpy(bytes[at..][0..part.len], part);
+            at += part.len;
+        }
     }
     assert(at == bytes.len);
     reads.waiting.appendAssumeCapacity(.{
@@ -120,6 +154,10 @@ fn give(
     });
     reads.condition.signal(reads.io);
     return true;
+}
+
+fn accountSize(account: *const ReadLog.Account) u32 {
+    return if (account.state == .whole) account.chain.size else 0;
 }
 
 fn run(reads: *BootReads) void {

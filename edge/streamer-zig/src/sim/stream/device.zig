@@ -454,6 +454,7 @@ fn takeEvent(device: *StreamDevice, event: *const link.Client.Event) void {
         .version_changed => device.endFor("another version", false),
         .cache_lost => device.endFor("another write cache", boot.ends.contains(.cache_lost)),
         .ready_acknowledged => device.endReady(),
+        .account_acknowledged => unreachable, // It sends no account.
         .order => |order| device.takeOrder(order.id.bytes),
         .report_acknowledged => device.endReport(),
         // The client was given no key.

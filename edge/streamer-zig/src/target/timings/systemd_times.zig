@@ -11,9 +11,6 @@ pub const manager_properties =
     "InitRDTimestampMonotonic,UserspaceTimestampMonotonic,FinishTimestampMonotonic," ++
     "GeneratorsStartTimestampMonotonic,GeneratorsFinishTimestampMonotonic," ++
     "UnitsLoadStartTimestampMonotonic,UnitsLoadFinishTimestampMonotonic";
-/// Properties of its units.
-pub const unit_properties = "Id,InactiveExitTimestampMonotonic,ActiveEnterTimestampMonotonic," ++
-    "InactiveEnterTimestampMonotonic";
 
 const slowest_units_max = 8;
 /// A larger value is damage.

@@ -6,6 +6,7 @@
 //! counter (core/stream/seal.zig).
 
 const std = @import("std");
+const account = @import("account.zig");
 const fetch_times = @import("fetch_times.zig");
 const guest = @import("guest.zig");
 pub const profile = @import("profile.zig");
@@ -89,6 +90,9 @@ pub const WriteCode = writes.WriteCode;
 pub const Lost = lost_packets.Lost;
 pub const LostAck = lost_packets.LostAck;
 pub const LostReason = lost_packets.Reason;
+pub const Account = account.Account;
+pub const AccountKind = account.Kind;
+pub const account_part_size_max = account.part_size_max;
 pub const Report = guest.Report;
 pub const ReportAck = guest.ReportAck;
 pub const Order = guest.Order;
@@ -155,6 +159,7 @@ comptime {
     assert(header_size + 8 * fetch_times_max + tag_size <= packet_size_min);
     assert(no_session_size < ready_size_min);
     assert(report_ack_size < guest.report_size_min);
+    assert(account.account_size_max + tag_size <= packet_size_min);
     assert(@sizeOf(HeaderLayout) == header_size and @alignOf(HeaderLayout) == 1);
     assert(@sizeOf(ReadLayout) == read_size_fixed);
     assert(@sizeOf(ReadErrorLayout) == read_error_size);
@@ -186,6 +191,8 @@ pub const Type = enum(u8) {
     lost = 20,
     lost_ack = 21,
     fetch_times = 22,
+    account = 24,
+    account_ack = 25,
 
     /// Whether its packets are outside of every session.
     fn isOutside(kind: Type) bool {
@@ -230,6 +237,8 @@ pub const Body = union(Type) {
     lost: Lost,
     lost_ack: LostAck,
     fetch_times: FetchTimes,
+    account: Account,
+    account_ack,
 };
 
 /// Requests an answer of `size` bytes of UDP payload, to test whether it arrives.
@@ -400,6 +409,8 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .lost => .{ .lost = try lost_packets.parseLost(bytes) },
         .lost_ack => .{ .lost_ack = try lost_packets.parseLostAck(bytes) },
         .fetch_times => .{ .fetch_times = try fetch_times.parse(bytes) },
+        .account => .{ .account = try account.parse(bytes) },
+        .account_ack => if (bytes.len == header_size) .account_ack else return error.WrongSize,
         .ready => .{ .ready = try parseReady(bytes) },
         .ready_ack => if (bytes.len == ready_ack_size) .ready_ack else return error.WrongSize,
         .report => .{ .report = try guest.parseReport(bytes) },
@@ -447,7 +458,10 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
             layout.reserved = @splat(0);
             return out[0..read_error_size];
         },
-        .no_session, .ready_ack, .keepalive, .keepalive_ack => return out[0..header_size],
+        .no_session, .ready_ack, .keepalive, .keepalive_ack, .account_ack => {
+            return out[0..header_size];
+        },
+        .account => |part| return account.emit(part, out),
         .lost => |*lost| return lost_packets.emitLost(lost, out),
         .lost_ack => |*ack| return lost_packets.emitLostAck(ack, out),
         .fetch_times => |reads| return fetch_times.emit(reads, out),

@@ -10,6 +10,8 @@ import { countOf, formatBytes, formatCount, formatDuration, formatOffset } from 
 import { readableError, useTRPC } from '../../../lib/trpc'
 import { DiskMap } from './disk-map'
 import { type FileRead, type FilesRead, percentOf, sortFiles } from './files-read'
+import { adviceOf, traceProblem } from './programs-read'
+import { ProgramsTable, StartTables, UnitsTable } from './programs-tables'
 
 const rowsFirst = 15
 
@@ -64,7 +66,7 @@ export function FilesPanel({ bootId, isOver }: { bootId: string; isOver: boolean
   if (query.data)
     return (
       <Panel title="Files read" aside={<Aside read={query.data} />} flush>
-        <Files read={query.data} />
+        <Views read={query.data} />
       </Panel>
     )
   return (
@@ -90,6 +92,57 @@ function Aside({ read }: { read: FilesRead }) {
     <span>
       {countOf(read.reads, 'read')} of {formatBytes(read.bytes)}, {percentOf(named)} named
     </span>
+  )
+}
+
+const views = {
+  files: 'Files',
+  programs: 'Programs',
+  units: 'Units',
+  starts: 'Unit start times',
+} as const
+type View = keyof typeof views
+
+function viewsOf(read: FilesRead): View[] {
+  const shown: View[] = ['files']
+  if (read.programs.length > 0) shown.push('programs')
+  if (read.units.length > 0) shown.push('units')
+  if (read.slowestUnits.length > 0) shown.push('starts')
+  return shown
+}
+
+function Views({ read }: { read: FilesRead }) {
+  const [view, setView] = useState<View>('files')
+  const shown = viewsOf(read)
+  const problem = traceProblem(read)
+  const advice = adviceOf(read)
+  return (
+    <>
+      {advice && <p className="px-4 pt-4 text-sm">{advice}</p>}
+      {problem && <p className="px-4 pt-4 text-ink-soft text-sm">{problem}</p>}
+      {shown.length > 1 && (
+        <fieldset className="flex flex-wrap gap-2 px-4 pt-4">
+          <legend className="sr-only">Show by</legend>
+          {shown.map((each) => (
+            <Button
+              key={each}
+              small
+              look={each === view ? 'primary' : 'quiet'}
+              aria-pressed={each === view}
+              onClick={() => setView(each)}
+            >
+              {views[each]}
+            </Button>
+          ))}
+        </fieldset>
+      )}
+      <div className={shown.length > 1 ? 'pt-4' : undefined}>
+        {view === 'files' && <Files read={read} />}
+        {view === 'programs' && <ProgramsTable read={read} />}
+        {view === 'units' && <UnitsTable read={read} />}
+        {view === 'starts' && <StartTables read={read} />}
+      </div>
+    </>
   )
 }
 

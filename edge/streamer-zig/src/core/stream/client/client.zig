@@ -28,6 +28,7 @@ const ReadTimes = @import("read_times.zig");
 const CongestionWindow = @import("../congestion/window.zig");
 const step = @import("step.zig");
 const WriteQueue = @import("writes.zig");
+const AccountPart = @import("account_part.zig");
 const ReportState = @import("report.zig");
 const assert = std.debug.assert;
 
@@ -74,6 +75,8 @@ used: step.UsedList = .{},
 /// Reads that have ended and that the edge does not know about.
 fetched: FetchedReads = .{},
 report_state: ReportState = .{},
+/// A part of the device's account that the edge has not acknowledged.
+account: AccountPart = .{},
 /// The edge's question "still there?" that is not answered yet.
 keepalive_id: ?u32 = null,
 /// Why the session is lost for good; null in a state other than `ended`, and without a session.
@@ -284,6 +287,17 @@ fn sendReport(client: *StreamClient, now_us: u64) void {
     client.report_state.send(now_us, client.takeRequestId(), client.rtt.rto_us);
 }
 
+/// Sends a part of the device's account (event `account_acknowledged`), which replaces one that is
+/// not acknowledged. Returns false in a session of a version that has none.
+pub fn sendAccount(client: *StreamClient, now_us: u64, part: wire.Account) bool {
+    assert(part.bytes.len > 0 and part.bytes.len <= wire.account_part_size_max);
+    const session = client.session orelse return false;
+    assert(session.id != 0);
+    if (session.version == .v2) return false;
+    client.account.set(now_us, client.takeRequestId(), part, client.rtt.rto_us);
+    return true;
+}
+
 /// Takes the signature of the digest in the event `sign`; null: the key cannot sign, and the device
 /// counts as one without a key.
 pub fn sign(client: *StreamClient, now_us: u64, signature: ?wire.DeviceSignature) void {
@@ -354,6 +368,7 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
         .write_ack,
         .probe_ack,
         .keepalive,
+        .account_ack,
         => {
             if (client.state != .established) return false;
             if (reads_in_flight.slotFor(client, packet)) |slot| {
@@ -372,7 +387,7 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
             return taken;
         },
         .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
-        .keepalive_ack, .lost, .fetch_times => return false,
+        .keepalive_ack, .lost, .fetch_times, .account => return false,
     }
     const parsed = wire.parse(packet) catch return false;
     return switch (parsed.body) {
@@ -420,6 +435,7 @@ pub fn transmit(
                 sends.transmitReady(client, now_us, buffer) orelse
                 sends.transmitReport(client, now_us, buffer) orelse
                 sends.transmitFetchTimes(client, buffer) orelse
+                sends.transmitAccount(client, now_us, buffer) orelse
                 sends.transmitProbe(client, now_us, buffer) orelse return null;
             break :blk client.protection.seal(out, clear.len);
         },
@@ -446,6 +462,9 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         earliest = ready.due_at_us;
     };
     if (client.report_state.dueAt()) |at| earliest = @min(earliest orelse at, at);
+    // An edge of version 2 takes none.
+    const account_at = if (client.session.?.version == .v3) client.account.dueAt() else null;
+    if (account_at) |at| earliest = @min(earliest orelse at, at);
     if (reads_in_flight.deadline(client)) |at| earliest = @min(earliest orelse at, at);
     if (client.path.probeAt()) |at| earliest = @min(earliest orelse at, at);
     if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
@@ -504,6 +523,10 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
             if (!ready.is_known) client.pending_events.ready_acknowledged = true;
             ready.is_known = true;
             ready.acknowledged = true;
+        },
+        .account_ack => {
+            if (!client.account.acknowledge(packet.request_id)) return false;
+            client.pending_events.account_acknowledged = true;
         },
         .report_ack => |ack| switch (client.report_state.acknowledge(packet.request_id, ack)) {
             .late => return false,

@@ -53,6 +53,7 @@ pub const StreamFixture = struct {
     /// The order that waits for the device until the device confirms it.
     order: wire.ReportAck = .{},
     present_count: u32 = 0,
+    account_parts: u32 = 0,
     lost_count: u32 = 0,
     reports: u32 = 0,
     reports_with_steps: u32 = 0,
@@ -193,6 +194,11 @@ pub const StreamFixture = struct {
                 const answer = fixture.server.answerLost(&lost, fixture.order, &reply);
                 if (std.mem.eql(u8, &lost.order_id, &fixture.order.order_id)) fixture.order = .{};
                 try fixture.link.send(fixture.now_us, true, answer);
+            },
+            .account => |account| {
+                fixture.account_parts += 1;
+                try testing.expectEqualStrings("an account", account.part.bytes);
+                try fixture.link.send(fixture.now_us, true, account.reply);
             },
             .ready => |ready| {
                 if (!ready.repeated) fixture.ready_count += 1;

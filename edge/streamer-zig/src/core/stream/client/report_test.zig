@@ -48,6 +48,24 @@ test "a newer report replaces an unacknowledged one, and steps are sent until ac
     try testing.expectEqual(3, fixture.reports);
 }
 
+test "a part of the device's account is sent until the edge has it" {
+    var fixture: StreamFixture = try .init(.{ .prng = .init(12) });
+    defer fixture.deinit();
+    const part: wire.Account =
+        .{ .kind = .block_trace, .part = 3, .is_last = true, .bytes = "an account" };
+    try testing.expect(!fixture.client.sendAccount(fixture.now_us, part));
+    try fixture.expectEstablished();
+    fixture.link.loss_percent = 20;
+    for (1..20) |count| {
+        try testing.expect(fixture.client.sendAccount(fixture.now_us, part));
+        while (true) {
+            const event = try fixture.nextEvent(60_000_000) orelse return error.NeverThere;
+            if (event == .account_acknowledged) break;
+        }
+        try testing.expect(fixture.account_parts >= count);
+    }
+}
+
 test "a report has the boot's read times if they fit, and none from after READY" {
     var fixture: StreamFixture = try .init(.{ .prng = .init(21) });
     defer fixture.deinit();

@@ -81,6 +81,24 @@ fn emitFetchTimes(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]con
     }, out);
 }
 
+pub fn transmitAccount(
+    client: *StreamClient,
+    now_us: u64,
+    out: *[wire.request_size_max]u8,
+) ?[]const u8 {
+    assert(client.state == .established);
+    const session = &client.session.?;
+    if (session.version == .v2) return null;
+    const part = client.account.transmit(now_us) orelse return null;
+    assert(part.bytes.len > 0);
+    return wire.emit(.{
+        .version = session.version,
+        .session_id = session.id,
+        .request_id = client.account.request_id,
+        .body = .{ .account = part },
+    }, out);
+}
+
 pub fn transmitProbe(
     client: *StreamClient,
     now_us: u64,

@@ -315,6 +315,8 @@ pub const Event = union(enum) {
     read_done: struct { tag: u64, buffer: []u8 },
     read_failed: struct { tag: u64, code: wire.ReadErrorCode },
     ready_acknowledged,
+    /// The edge has the part of the account that was sent last.
+    account_acknowledged,
     /// Sent once per order; the client confirms it to the edge at once. The caller that executes it
     /// waits for the next `report_acknowledged`, for one or two seconds at most: then the edge
     /// knows and will not repeat the order.
@@ -355,6 +357,7 @@ pub const PendingEvents = struct {
     version_changed: bool = false,
     cache_lost: bool = false,
     ready_acknowledged: bool = false,
+    account_acknowledged: bool = false,
     order: ?Order = null,
     report_acknowledged: bool = false,
     sign: ?[32]u8 = null,
@@ -392,6 +395,10 @@ pub const PendingEvents = struct {
         if (pending_events.ready_acknowledged) {
             pending_events.ready_acknowledged = false;
             return .ready_acknowledged;
+        }
+        if (pending_events.account_acknowledged) {
+            pending_events.account_acknowledged = false;
+            return .account_acknowledged;
         }
         if (pending_events.order) |order| {
             pending_events.order = null;

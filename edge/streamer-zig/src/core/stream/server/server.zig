@@ -231,6 +231,7 @@ pub const Step = union(enum) {
     ready: ReadyReport,
     /// Answered by `acknowledgeReport` once the caller knows which order waits for the device.
     report: DeviceReport,
+    account: AccountReport,
     /// The device of this boot answers `askPresence`.
     present: Uuid,
     /// A device without a session; answered by `answerLost` once the caller knows which order waits
@@ -252,6 +253,7 @@ pub const Fragment = step.Fragment;
 pub const FragmentIterator = step.FragmentIterator;
 pub const ReadyReport = step.ReadyReport;
 pub const DeviceReport = step.DeviceReport;
+pub const AccountReport = step.AccountReport;
 pub const Statistics = step.Statistics;
 
 pub const Session = struct {
@@ -421,12 +423,15 @@ pub fn receive(
             return lost_steps.receiveLost(server, now_us, &lost.body.lost);
         },
         .read, .used, .ready, .report, .write, .control, .probe => {},
-        .keepalive_ack, .fetch_times => if (packet[0] == wire.Version.v2.byte())
+        .keepalive_ack, .fetch_times, .account => if (packet[0] == wire.Version.v2.byte())
             return server.ignore(.stream_bad_value),
         .cookie, .welcome, .refuse, .data, .read_error, .no_session => {
             return server.ignore(.stream_wrong_direction);
         },
-        .ready_ack, .report_ack, .write_ack, .probe_ack, .keepalive, .lost_ack => {
+        .ready_ack, .report_ack, .write_ack, .probe_ack => {
+            return server.ignore(.stream_wrong_direction);
+        },
+        .keepalive, .lost_ack, .account_ack => {
             return server.ignore(.stream_wrong_direction);
         },
     }
@@ -439,7 +444,7 @@ pub fn receive(
     const parsed = wire.parse(clear) catch |err| return server.ignore(reasonOf(err));
     assert(session.id != 0);
     session.last_packet_at_us = now_us;
-    if (parsed.body != .report) session.last_request_at_us = now_us;
+    if (parsed.body != .report and parsed.body != .account) session.last_request_at_us = now_us;
     session.statistics.packets_in += 1;
     session.statistics.bytes_in += packet.len;
     const id = parsed.request_id;
@@ -460,6 +465,11 @@ pub fn receive(
             .report = report,
         } },
         .keepalive_ack => .{ .present = session.boot_id },
+        .account => |part| .{ .account = .{
+            .boot_id = session.boot_id,
+            .part = part,
+            .reply = session.emit(id, .account_ack, wire.header_size, reply),
+        } },
         else => unreachable,
     };
 }

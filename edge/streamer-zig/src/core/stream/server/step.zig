@@ -223,6 +223,15 @@ pub const DeviceReport = struct {
     report: wire.Report,
 };
 
+/// A part of what a device says about its boot, in a session and from its address.
+pub const AccountReport = struct {
+    boot_id: Uuid,
+    /// Its bytes point into the request's packet.
+    part: wire.Account,
+    /// ACCOUNT_ACK; points into the reply buffer.
+    reply: []const u8,
+};
+
 /// Totals since the boot's first session in this process; a resumption continues them.
 pub const Statistics = struct {
     packets_in: u64 = 0,

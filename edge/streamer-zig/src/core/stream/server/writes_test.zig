@@ -219,7 +219,7 @@ const CrashFixture = struct {
                 );
             },
             .probe => |probe| try fixture.link.answerProbe(fixture.now_us, &fixture.server, probe),
-            .ready, .report, .present, .lost => return error.NotAsked,
+            .ready, .report, .present, .lost, .account => return error.NotAsked,
         }
     }
 

@@ -8,6 +8,7 @@ const image = @import("image");
 const store_module = @import("store");
 const Call = @import("../subcommand.zig");
 const kept_map = @import("kept_map.zig");
+const Programs = @import("programs.zig");
 const Summary = @import("summary.zig");
 const FileMap = image.FileMap;
 const read_list = core.boot.read_list;
@@ -157,6 +158,26 @@ fn writeText(writer: *std.Io.Writer, summary: *const Summary) std.Io.Writer.Erro
             file.reads,
             file.cold_reads,
             summary.nameOf(summary.files.keys()[index], &buffer),
+        });
+    }
+    if (summary.programs) |*programs| try writePrograms(writer, programs);
+}
+
+fn writePrograms(
+    writer: *std.Io.Writer,
+    programs: *const Programs,
+) std.Io.Writer.Error!void {
+    const unit_titles = .{ "gain us", "bytes", "reads", "cold" };
+    try writer.print("\n{s:>12} {s:>13} {s:>7} {s:>6}  program, unit\n", unit_titles);
+    for (programs.shown) |index| {
+        const program = &programs.all[index];
+        try writer.print("{d:>12} {d:>13} {d:>7} {d:>6}  {s} {s}\n", .{
+            program.gain_us,
+            program.bytes,
+            program.reads,
+            program.cold_reads,
+            program.name,
+            program.unit,
         });
     }
 }

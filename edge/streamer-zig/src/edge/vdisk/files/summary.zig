@@ -1,20 +1,25 @@
 //! What a boot read, by file (packages/proto/UPLINK.md, "What a boot read"): the files that took
-//! the most time and the most bytes, the slowest READs, and a coarse map of the disk. Bounded
-//! whatever the device read and whatever the image names its files.
+//! the most time and the most bytes, the slowest READs, a coarse map of the disk, and what the
+//! device says of its programs and units. Bounded whatever the device read and says, and whatever
+//! the image names its files.
 
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const image = @import("image");
+const Programs = @import("programs.zig");
 const Allocator = std.mem.Allocator;
 const FileMap = image.FileMap;
+const guest_units = core.boot.guest_units;
 const read_list = core.boot.read_list;
 const assert = std.debug.assert;
 
 /// Files by time, and as many by bytes.
-const files_max = 50;
+const files_max = 40;
 const slowest_max = 32;
 const cells_max = 256;
+const slowest_units_max = 24;
+const chain_max = 20;
 /// Longest name; of a longer path, the end is kept.
 pub const name_size_max = 200;
 /// Of the whole as JSON.
@@ -33,6 +38,9 @@ shown: []const u32,
 slowest: base.BoundedArray(u32, slowest_max),
 cell_size: u64,
 cells: [cells_max]Cell,
+/// Null: the device has not told.
+programs: ?Programs = null,
+units: ?guest_units.Units = null,
 
 pub const Totals = struct {
     reads: u64 = 0,
@@ -70,6 +78,8 @@ pub fn make(arena: Allocator, map: *const FileMap, list: *const read_list.List) 
     };
     for (0..list.count()) |index| try summary.take(arena, @intCast(index));
     try summary.choose(arena);
+    summary.programs = try .make(arena, list);
+    summary.units = guest_units.Units.parse(list.units) catch null;
     return summary;
 }
 
@@ -201,7 +211,34 @@ pub fn writeJson(summary: *const Summary, writer: *std.Io.Writer) std.Io.Writer.
     try json.beginArray();
     for (summary.slowest.constSlice()) |index| try summary.writeRead(&json, index);
     try json.endArray();
+    if (summary.programs) |*programs| try programs.writeJson(&json);
+    if (summary.units) |*units| {
+        try writeUnits(&json, "slowestUnits", units.slowest.constSlice()[0..@min(
+            units.slowest.count,
+            slowest_units_max,
+        )]);
+        try writeUnits(&json, "unitChain", units.chain.constSlice()[0..@min(
+            units.chain.count,
+            chain_max,
+        )]);
+    }
     try json.endObject();
+}
+
+fn writeUnits(json: *std.json.Stringify, name: []const u8, units: []const guest_units.Unit) !void {
+    try json.objectField(name);
+    try json.beginArray();
+    for (units) |*unit| {
+        var shown: [guest_units.name_size_max]u8 = undefined;
+        for (shown[0..unit.name.len], unit.name) |*to, byte|
+            to.* = if (std.ascii.isPrint(byte) and byte != '"' and byte != '\\') byte else '?';
+        try json.write(.{
+            .name = shown[0..unit.name.len],
+            .startUs = unit.start_us,
+            .durationUs = unit.duration_us,
+        });
+    }
+    try json.endArray();
 }
 
 fn writeField(json: *std.json.Stringify, name: []const u8, value: anytype) !void {
@@ -307,6 +344,22 @@ test "bytes, time and slowness are counted for the files that hold them" {
     try testing.expectEqualStrings(wanted, out.written());
 }
 
+/// Programs with the longest names, each of which asked for much.
+fn tellOfAll(arena: Allocator, sectors_count: u64) ![]const u8 {
+    const guest_trace = core.boot.guest_trace;
+    const collector = try arena.create(guest_trace.Collector);
+    collector.* = .{};
+    for (0..guest_trace.programs_max) |number| {
+        var name: [guest_trace.program_size_max]u8 = @splat('n');
+        _ = std.mem.print(&name, "{d}", .{number}) catch unreachable;
+        var unit: [guest_trace.unit_size_max]u8 = @splat('u');
+        _ = std.mem.print(&unit, "{d}", .{number}) catch unreachable;
+        const first = number * (sectors_count << 21) / guest_trace.programs_max;
+        collector.add(collector.programOf(.{ .name = &name, .unit = &unit }), first, 1 << 20);
+    }
+    return collector.write(.complete, true, try arena.create([guest_trace.size_max]u8));
+}
+
 test "a summary is never larger than it may be" {
     var arena_state: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena_state.deinit();
@@ -334,8 +387,14 @@ test "a summary is never larger than it may be" {
     const map: FileMap =
         .{ .disk_size = count * size, .extents = &extents, .names = &names, .texts = &text };
     try testing.expect(map.isWhole());
-    const list = try listOf(arena, &reads);
+    var list = try listOf(arena, &reads);
+    list.trace = try tellOfAll(arena, count);
+    const unit: guest_units.Unit =
+        .{ .name = &@as([64]u8, @splat('"')), .start_us = 1 << 60, .duration_us = 1 << 60 };
+    const units: [guest_units.slowest_max]guest_units.Unit = @splat(unit);
+    list.units = guest_units.write(&units, &units, try arena.create([guest_units.size_max]u8));
     const summary: Summary = try .make(arena, &map, &list);
+    try testing.expectEqual(24, summary.programs.?.shown.len);
     var out: std.Io.Writer.Allocating = .init(arena);
     try summary.writeJson(&out.writer);
     try testing.expect(out.written().len <= size_max);
