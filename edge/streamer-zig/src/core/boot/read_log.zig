@@ -226,3 +226,44 @@ test "without memory nothing is listed" {
     log.add(.fromRandom(@splat(1)), &hint, &testRead(1));
     try testing.expectEqual(0, log.dropped);
 }
+
+test "an account is kept whole or not at all, in the order of its parts, each once" {
+    const blocks = try testing.allocator.alloc(BlockChains.Block, 40);
+    defer testing.allocator.free(blocks);
+    var log: ReadLog = try .init(testing.allocator, blocks, 2);
+    defer log.deinit(testing.allocator);
+    const boot: base.Uuid = .fromRandom(@splat(1));
+    var hint: u16 = 0;
+    var part: wire.Account = .{ .kind = .units, .part = 0, .is_last = false, .bytes = "abc" };
+    // The boot's list was taken: nobody waits for this.
+    log.addAccount(boot, &hint, true, &part);
+    try testing.expectEqual(0, log.used_count);
+    for (0..2) |_| log.addAccount(boot, &hint, false, &part);
+    const slot = &log.slots[hint];
+    try testing.expectEqual(null, log.accountParts(slot, .units));
+    part = .{ .kind = .units, .part = 1, .is_last = true, .bytes = "de" };
+    for (0..2) |_| log.addAccount(boot, &hint, true, &part);
+    var parts = log.accountParts(slot, .units).?;
+    try testing.expectEqualStrings("abcde", parts.next().?);
+    try testing.expectEqual(null, parts.next());
+    // One that is missing.
+    part = .{ .kind = .block_trace, .part = 1, .is_last = true, .bytes = "x" };
+    log.addAccount(boot, &hint, true, &part);
+    try testing.expectEqual(.broken, slot.accountOf(.block_trace).state);
+    part.part = 0;
+    log.addAccount(boot, &hint, true, &part);
+    try testing.expectEqual(null, log.accountParts(slot, .block_trace));
+    log.release(slot);
+    // More than an account may have.
+    const bytes: [wire.account_part_size_max]u8 = @splat(7);
+    for (0..400) |number| log.addAccount(boot, &hint, false, &.{
+        .kind = .block_trace,
+        .part = @intCast(number),
+        .is_last = false,
+        .bytes = &bytes,
+    });
+    try testing.expectEqual(.broken, log.slots[hint].accountOf(.block_trace).state);
+    try testing.expectEqual(0, log.slots[hint].accountOf(.block_trace).chain.size);
+    log.release(&log.slots[hint]);
+    try testing.expectEqual(0, log.used_count);
+}

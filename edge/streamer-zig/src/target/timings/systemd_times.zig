@@ -122,6 +122,9 @@ const UnitTimes = struct {
     /// Null for a unit that did not start, took no time, or is ours.
     fn step(unit: UnitTimes, finish_us: u64) ?Step {
         if (unit.id.len == 0 or std.mem.startsWith(u8, unit.id, "bootfarm-")) return null;
+        // Those are only of the chain (unit_chain.zig).
+        for ([_][]const u8{ ".target", ".socket" }) |suffix|
+            if (std.mem.endsWith(u8, unit.id, suffix)) return null;
         if (unit.begin_us == 0 or unit.begin_us > finish_us) return null;
         // A oneshot unit was never active.
         const end_us = if (unit.active_us >= unit.begin_us) unit.active_us else unit.ended_us;
