@@ -29,8 +29,11 @@ pub const Slot = struct {
     /// READs of this boot that were not listed.
     dropped: u32 = 0,
     accounts: [account_kinds]Account = @splat(.{}),
-    /// Seconds since the boot was over, for the caller.
+    /// For the caller: seconds since the boot was over, and what is known of it from then on, also
+    /// when its device has begun another.
     over_s: u8 = 0,
+    version_id: base.Uuid = .zero,
+    started_unix_ms: u64 = 0,
 
     pub fn accountOf(slot: *Slot, kind: wire.AccountKind) *Account {
         return &slot.accounts[@backingInt(kind) - 1];
@@ -243,9 +246,9 @@ test "an account is kept whole or not at all, in the order of its parts, each on
     try testing.expectEqual(null, log.accountParts(slot, .units));
     part = .{ .kind = .units, .part = 1, .is_last = true, .bytes = "de" };
     for (0..2) |_| log.addAccount(boot, &hint, true, &part);
-    var parts = log.accountParts(slot, .units).?;
-    try testing.expectEqualStrings("abcde", parts.next().?);
-    try testing.expectEqual(null, parts.next());
+    var found = log.accountParts(slot, .units).?;
+    try testing.expectEqualStrings("abcde", found.next().?);
+    try testing.expectEqual(null, found.next());
     // One that is missing.
     part = .{ .kind = .block_trace, .part = 1, .is_last = true, .bytes = "x" };
     log.addAccount(boot, &hint, true, &part);

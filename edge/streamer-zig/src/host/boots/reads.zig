@@ -80,15 +80,19 @@ pub fn tick(reads: *BootReads, boots: *Boots) void {
     var copied: usize = 0;
     for (kept.slots) |*slot| {
         if (slot.boot_id.eql(.zero)) continue;
-        const boot = if (boots.table.findById(slot.boot_id)) |ref| boots.get(ref).? else {
+        if (boots.table.findById(slot.boot_id)) |ref| {
+            const boot = boots.get(ref).?;
+            if (!boot.isOver()) continue;
+            slot.version_id = boot.assignment.version_id;
+            slot.started_unix_ms = boot.started_unix_ms;
+            slot.over_s +|= 1;
+            if (waitsForDevice(kept, slot)) continue;
+        } else if (slot.over_s == 0) {
             kept.release(slot);
             continue;
-        };
-        if (!boot.isOver()) continue;
-        slot.over_s +|= 1;
-        if (waitsForDevice(kept, slot)) continue;
+        }
         if (copied > copied_per_tick_max) return;
-        if (slot.chain.size > 0 and !reads.give(kept, slot, boot)) return;
+        if (slot.chain.size > 0 and !reads.give(kept, slot)) return;
         copied += slot.chain.size;
         kept.release(slot);
     }
@@ -116,7 +120,6 @@ fn give(
     reads: *BootReads,
     kept: *const ReadLog,
     slot: *ReadLog.Slot,
-    boot: *const core.boot.Boot,
 ) bool {
     reads.mutex.lockUncancelable(reads.io);
     defer reads.mutex.unlock(reads.io);
@@ -128,8 +131,8 @@ fn give(
     const bytes = reads.gpa.alloc(u8, size) catch return true;
     bytes[0..read_list.head_size].* = read_list.encodeHead(&.{
         .boot_id = slot.boot_id,
-        .version_id = boot.assignment.version_id,
-        .started_unix_ms = boot.started_unix_ms,
+        .version_id = slot.version_id,
+        .started_unix_ms = slot.started_unix_ms,
         .dropped = slot.dropped,
         .trace_size = sizes[0],
         .units_size = sizes[1],
@@ -149,7 +152,7 @@ fn give(
     assert(at == bytes.len);
     reads.waiting.appendAssumeCapacity(.{
         .boot_id = slot.boot_id,
-        .version_id = boot.assignment.version_id,
+        .version_id = slot.version_id,
         .bytes = bytes,
     });
     reads.condition.signal(reads.io);
