@@ -396,10 +396,16 @@ pub fn Boots(comptime Io: type) type {
         }
 
         /// Takes a part of what a device says about its boot.
-        pub fn takeAccount(boots: *Self, ref: Ref, part: *const stream.Account) void {
+        pub fn takeAccount(
+            boots: *Self,
+            account: *const core.stream.Server.AccountReport,
+            from: base.Endpoint,
+        ) void {
+            boots.io.send(.stream, from, account.reply);
+            const ref = boots.table.findById(account.boot_id) orelse return;
             const boot = boots.table.get(ref) orelse return;
             const id, const is_over = .{ boot.identity.id, boot.isOver() };
-            boots.reads.addAccount(id, &boot.read_log_slot, is_over, part);
+            boots.reads.addAccount(id, &boot.read_log_slot, is_over, &account.part);
         }
 
         /// Applies a running device's report; returns the order that waits for it.

@@ -193,9 +193,8 @@ pub fn Stream(comptime Io: type) type {
                 .read => |*read| port.bootOf(read),
                 .ready => |*ready| port.boots.table.findById(ready.boot_id),
                 .report => |*report| port.boots.table.findById(report.boot_id),
-                .account => |*account| port.boots.table.findById(account.boot_id),
                 .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
-                .present, .lost, .fetched => null,
+                .present, .lost, .fetched, .account => null,
             };
             if (sender) |ref| failover.confirm(port.boots, &port.server, ref, at_us);
             switch (step.*) {
@@ -219,9 +218,7 @@ pub fn Stream(comptime Io: type) type {
                 }),
                 .control => |*control| port.takeOrder(control.ref, switch (control.operation) {
                     .flush => .flush,
-                    .discard => .{
-                        .discard = .{ .offset = control.offset, .length = control.length },
-                    },
+                    .discard => .{ .discard = .{ .offset = control.offset, .length = control.length } },
                 }),
                 .ready => |*ready| {
                     assert(ready.reply.len > 0);
@@ -229,10 +226,7 @@ pub fn Stream(comptime Io: type) type {
                     io.send(.stream, from, ready.reply);
                 },
                 .report => |*report| port.takeReport(report, datagram),
-                .account => |*account| {
-                    if (sender) |ref| port.boots.takeAccount(ref, &account.part);
-                    io.send(.stream, from, account.reply);
-                },
+                .account => |*account| port.boots.takeAccount(account, from),
             }
         }
 
