@@ -202,11 +202,10 @@ pub fn Stream(comptime Io: type) type {
                 .lost => |*lost| port.takeLost(lost, from, at_us),
                 .reply => |packet| io.send(.stream, from, packet),
                 .admit => |*claim| port.admit(claim, datagram, now_us),
-                .read => |*read| port.takeRead(
-                    read,
-                    sender,
-                    .{ .size = datagram.bytes.len, .at_us = at_us },
-                ),
+                .read => |*read| port.takeRead(read, sender, .{
+                    .size = datagram.bytes.len,
+                    .at_us = at_us,
+                }),
                 .probe => |probe| if (!mutants.has(.probe_behind_disk)) {
                     const packet = port.server.answerProbe(probe, &port.large) orelse return;
                     io.send(.stream, from, packet);
@@ -218,7 +217,9 @@ pub fn Stream(comptime Io: type) type {
                 }),
                 .control => |*control| port.takeOrder(control.ref, switch (control.operation) {
                     .flush => .flush,
-                    .discard => .{ .discard = .{ .offset = control.offset, .length = control.length } },
+                    .discard => .{
+                        .discard = .{ .offset = control.offset, .length = control.length },
+                    },
                 }),
                 .ready => |*ready| {
                     assert(ready.reply.len > 0);

@@ -296,9 +296,7 @@ fn exchange(
                 return fuzz_case.violated("who asks for a packet's size has a session");
             try expect(bytes.len == probe.size, "the packet is as large as was asked for");
         },
-        .used => |used| {
-            try expect(used.units.count() > 0, "a USED has a unit");
-        },
+        .used => |used| try expect(used.units.count() > 0, "a USED has a unit"),
         .fetched => |fetched| {
             try expect(fetched.reads.count() > 0, "a FETCH_TIMES has a read");
             try expect(device.version == .v3, "a FETCH_TIMES is of version 3");
@@ -315,12 +313,8 @@ fn exchange(
             );
             try finish(machine, device, control.ref);
         },
-        .ready => |ready| {
-            try expect(ready.reply.len <= datagram.len, "READY_ACK is short");
-        },
-        .account => |account| {
-            try expect(account.reply.len < datagram.len, "ACCOUNT_ACK is short");
-        },
+        .ready => |ready| try expect(ready.reply.len <= datagram.len, "READY_ACK is short"),
+        .account => |account| try expect(account.reply.len < datagram.len, "ACCOUNT_ACK is short"),
         .report => |*report| try checkReport(machine, report, datagram.len),
         .present => |boot_id| try expect(
             machine.sessionOf(boot_id) != null,

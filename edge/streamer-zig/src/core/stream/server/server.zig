@@ -465,11 +465,7 @@ pub fn receive(
             .report = report,
         } },
         .keepalive_ack => .{ .present = session.boot_id },
-        .account => |part| .{ .account = .{
-            .boot_id = session.boot_id,
-            .part = part,
-            .reply = session.emit(id, .account_ack, wire.header_size, reply),
-        } },
+        .account => |part| receiveAccount(session, id, part, reply),
         else => unreachable,
     };
 }
@@ -784,6 +780,20 @@ fn countRead(statistics: *Statistics, request: *const ReadRequest) void {
         statistics.read_bytes += request.length;
         statistics.read_sizes[readSizeIndex(request.length)] += 1;
     }
+}
+
+fn receiveAccount(
+    session: *Session,
+    request_id: u32,
+    part: wire.Account,
+    reply: *ReplyBuffer,
+) Step {
+    assert(session.id != 0);
+    return .{ .account = .{
+        .boot_id = session.boot_id,
+        .part = part,
+        .reply = session.emit(request_id, .account_ack, wire.header_size, reply),
+    } };
 }
 
 fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *ReplyBuffer) Step {
