@@ -10,7 +10,7 @@ const header_size = 16;
 const fixed_size = header_size + 8;
 /// Of a part: every path on which the stream works takes it.
 pub const part_size_max = 480;
-const account_size_min = fixed_size + 1;
+pub const account_size_min = fixed_size + 1;
 pub const account_size_max = fixed_size + part_size_max;
 
 pub const Kind = enum(u8) {

@@ -93,6 +93,7 @@ pub const LostReason = lost_packets.Reason;
 pub const Account = account.Account;
 pub const AccountKind = account.Kind;
 pub const account_part_size_max = account.part_size_max;
+pub const account_size_min = account.account_size_min;
 pub const Report = guest.Report;
 pub const ReportAck = guest.ReportAck;
 pub const Order = guest.Order;

@@ -268,8 +268,8 @@ test "a truncated packet is refused" {
 fn checkTruncated(bytes: []const u8) !void {
     for (0..@min(bytes.len, 300)) |size| {
         const packet = stream.parse(bytes[0..size]) catch continue;
-        // Only fragments, READY's sentence and the list of missing fragments have no length of
-        // their own.
+        // Only fragments, READY's sentence, the list of missing fragments and parts of an account
+        // have no length of their own.
         const kind = std.meta.activeTag(packet.body);
         const is_open = switch (kind) {
             .data, .write, .write_ack => true,
@@ -279,6 +279,7 @@ fn checkTruncated(bytes: []const u8) !void {
             .probe_ack => true,
             .used => size % stream.profile.entry_size == 0,
             .fetch_times => size % 8 == 0,
+            .account => size >= stream.account_size_min,
             else => false,
         };
         try testing.expect(is_open);
