@@ -1,7 +1,10 @@
 import { test } from 'vitest'
 import { beforeFirstRelease, earlierStates, migrateFrom } from './under-load/migrate-from.ts'
 
-test.each([...earlierStates, beforeFirstRelease])(
+/** A migration never changes, so the newest states are enough here; `long/` begins at each. */
+const newest = earlierStates.slice(-8)
+
+test.each([beforeFirstRelease, ...newest])(
   'from %s the later migrations are applied one by one while that release works: nothing committed is lost',
   (state) => migrateFrom(state),
 )
