@@ -408,6 +408,12 @@ pub fn Boots(comptime Io: type) type {
             boots.reads.addAccount(id, &boot.read_log_slot, is_over, &account.part);
         }
 
+        /// A READ that was counted has its answer, or gets none.
+        pub fn onReadEnd(boots: *Self, ref: Ref, at_us: u64) void {
+            const boot = boots.table.get(ref) orelse return;
+            if (!boot.isOver()) boot.series.onReadEnd(at_us -| boot.started_us);
+        }
+
         /// Applies a running device's report; returns the order that waits for it.
         pub fn takeReport(
             boots: *Self,

@@ -29,6 +29,8 @@ pub const boot = struct {
     pub const guest_units = @import("boot/guest_units.zig");
     pub const ReadLog = @import("boot/read_log.zig");
     pub const ReadTimes = @import("boot/read_times.zig");
+    pub const Series = @import("boot/series.zig");
+    pub const Transfers = @import("boot/transfers.zig");
     pub const packets = @import("boot/packets.zig");
     pub const Guest = @import("boot/guest.zig");
     pub const cause = @import("boot/cause.zig");
@@ -206,6 +208,8 @@ test {
     _ = @import("boot/release.zig");
     _ = @import("boot/release_test.zig");
     _ = @import("boot/report.zig");
+    _ = @import("boot/series.zig");
+    _ = @import("boot/transfers.zig");
     _ = @import("boot/router_wait.zig");
     _ = @import("boot/table.zig");
     _ = @import("boot/table_test.zig");

@@ -25,6 +25,7 @@ import { CriticalPath } from './path/critical-path'
 import { baselineOf } from './path/usual'
 import { PhaseTable, StepTable } from './phase-table'
 import { ReadSizeHistogram, ReadTimesTable, readSizeRows } from './read-times-table'
+import { TransfersPanel } from './transfers/transfers-panel'
 import { BootWaterfall } from './waterfall/boot-waterfall'
 
 /** Earlier boots do not change while one is looked at. */
@@ -80,6 +81,7 @@ function Boot({ boot }: { boot: BootDetail }) {
           <StepTable steps={boot.guest.steps} />
         </Panel>
       )}
+      <TransfersPanel boot={boot} />
       <FilesPanel bootId={boot.id} isOver={boot.outcome !== null} />
       <CapturePanel boot={boot} />
       <div className="grid items-start gap-5 lg:grid-cols-2">

@@ -28,6 +28,7 @@ const boot = {
   guest: null,
   offers: [],
   loaderSteps: [],
+  transfers: [],
   routerWait: null,
   handOver: null,
   menuEntry: null,
