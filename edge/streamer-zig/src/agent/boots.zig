@@ -748,6 +748,7 @@ pub fn Boots(comptime Io: type) type {
                 boot.checkSilence(now_us);
                 boots.settle(boot);
                 if (!candidates.judgeHinted(boots, boot, now_us)) continue;
+                boots.showProgress(boot, now_us);
                 boots.settle(boot);
                 if (boot.touched) boots.journalNow(boot);
                 assert(!boot.changed);
@@ -758,6 +759,14 @@ pub fn Boots(comptime Io: type) type {
             version_openings.openAhead(boots, now_us);
             boots.io.compactJournal(&boots.table);
             boots.discovery.report(boots.io, now_us, &boots.policy);
+        }
+
+        /// Has a boot in progress reported whose counters moved, for whoever looks at it.
+        fn showProgress(boots: *Self, boot: *Boot, now_us: u64) void {
+            if (boot.isOver() or boot.changed or !boot.touched or boot.revision == 0) return;
+            assert(!boot.is_unreported);
+            if (boots.io.isReportLogBehind()) return;
+            if (boot.live_reports.take(now_us -| boot.started_us)) boot.changed = true;
         }
 
         /// A hint begins a boot beside the device's others; null: ignore the device. They go on:
@@ -855,6 +864,7 @@ pub fn Boots(comptime Io: type) type {
                 boots.io.report(.{ .boot = core.boot.report.encode(boot, options, &buffer) });
             }
             boots.io.onReport(boot);
+            boot.live_reports.onReport(boots.io.now() -| boot.started_us);
             boot.live_changes = .{};
             assert(!boot.changed);
             assert(boot.revision > 0);

@@ -17,11 +17,12 @@ const boot_packets = @import("packets.zig");
 const BootReadAhead = @import("read_ahead_tally.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
+const LiveReports = @import("live_reports.zig");
 const LoaderSteps = @import("loader_steps.zig");
 const LostDevice = @import("lost.zig");
 const RouterWait = @import("router_wait.zig");
-const Series = @import("series.zig");
-const Transfers = @import("transfers.zig");
+const Series = @import("traffic/series.zig");
+const Transfers = @import("traffic/transfers.zig");
 const BootFailover = @import("failover.zig").BootFailover;
 const assert = std.debug.assert;
 
@@ -101,6 +102,7 @@ router_wait: RouterWait = .{},
 loader_steps: LoaderSteps = .{},
 transfers: Transfers = .{},
 series: Series = .{},
+live_reports: LiveReports = .{},
 /// Title of the menu entry that was chosen.
 menu_entry: base.UntrustedText = .empty,
 /// The loader was active after the boot program; until then, parts of the program may still
