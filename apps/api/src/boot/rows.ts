@@ -189,6 +189,7 @@ function transferView(transfer: TransferReport): BootDetail['transfers'][number]
 /** Lists of one length: an edge leaves out those that are all zeros. */
 function seriesView({ widthUs, bytes, retransmissions, reads }: SeriesReport): BootDetail['series'] {
   const zeros = (bytes ?? retransmissions ?? reads ?? []).map(() => 0)
+  if (zeros.length === 0) return null
   return { widthUs, bytes: bytes ?? zeros, retransmissions: retransmissions ?? zeros, reads: reads ?? zeros }
 }
 
