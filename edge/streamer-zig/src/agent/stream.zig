@@ -787,10 +787,11 @@ pub fn Stream(comptime Io: type) type {
             assert(read.length > 0);
             const boot = port.boots.get(ref) orelse return;
             if (boot.isOver()) return;
+            const sent_at_us = arrival.at_us +| measured.storage_us +| measured.send_us;
             boot.read_times.onSent(.{
                 .request_id = read.request_id,
                 .arrived_at_us = arrival.at_us,
-                .at_us = arrival.at_us +| measured.storage_us +| measured.send_us,
+                .at_us = sent_at_us,
                 .is_repeated = read.repeated,
             });
             // A retransmitted READ is small, and was counted the first time.

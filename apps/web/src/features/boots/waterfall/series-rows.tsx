@@ -1,6 +1,14 @@
 import { type Column, Table } from '../../../components/table'
 import { formatBytes, formatCount, formatOffset } from '../../../lib/format-quantity'
-import { layOutSeries, pointAt, pointText, type Series, type SeriesPoint, type SeriesRow, usedKeys } from './series-layout'
+import {
+  layOutSeries,
+  pointAt,
+  pointText,
+  type Series,
+  type SeriesPoint,
+  type SeriesRow,
+  usedKeys,
+} from './series-layout'
 
 const headHeight = 24
 const rowHeight = 38

@@ -5,6 +5,8 @@ import { type PointerEvent, useId, useState } from 'react'
 import { countOf, formatDuration, formatOffset } from '../../../lib/format-quantity'
 import { useElementWidth } from '../../../lib/use-element-width'
 import { phaseColour } from '../phase-colour'
+import { pointAt, type Series } from './series-layout'
+import { SeriesRows, SeriesSlider, seriesRowsHeight } from './series-rows'
 import {
   labelSide,
   layOutWaterfall,
@@ -13,8 +15,6 @@ import {
   type WaterfallPhase,
   type WaterfallStep,
 } from './waterfall-layout'
-import { pointAt, type Series } from './series-layout'
-import { SeriesRows, SeriesSlider, seriesRowsHeight } from './series-rows'
 import { StepRows, stepRowsHeight } from './waterfall-steps'
 
 const widthBeforeMeasure = 800
