@@ -202,22 +202,7 @@ pub fn Tftp(comptime Io: type) type {
                     port.suspect(ref, &unanswered.why, now_us);
                 },
                 .finished => |*finished| port.finish(finished, datagram, now_us),
-                .failed => |*failed| {
-                    const owner = port.takeOwner(failed.transfer.slot) orelse return;
-                    assert(port.owners[failed.transfer.slot] == null);
-                    port.credit(owner, .{ .retries = failed.retries }, now_us);
-                    loading.onProgress(port.boots, owner.ref, owner.file, now_us, .{
-                        .bytes = failed.bytes,
-                        .retransmitted = failed.retries,
-                        .outcome = switch (failed.why) {
-                            .timeout, .evicted => .timeout,
-                            .peer_error => .refused,
-                            .superseded, .aborted => .aborted,
-                        },
-                    });
-                    port.recordPacket(owner.ref, datagram, now_us);
-                    port.suspect(owner.ref, &failed.why, now_us);
-                },
+                .failed => |*failed| port.fail(failed, datagram, now_us),
                 .refused => |*refused| port.onRefused(refused, now_us),
             }
         }
@@ -246,6 +231,28 @@ pub fn Tftp(comptime Io: type) type {
                 .boot_program => .nbp_end,
                 else => |what| .{ .loader_end = loaderFile(what) },
             });
+        }
+
+        fn fail(
+            port: *Self,
+            failed: *const @FieldType(TftpServer.Event, "failed"),
+            datagram: []const u8,
+            now_us: u64,
+        ) void {
+            const owner = port.takeOwner(failed.transfer.slot) orelse return;
+            assert(port.owners[failed.transfer.slot] == null);
+            port.credit(owner, .{ .retries = failed.retries }, now_us);
+            loading.onProgress(port.boots, owner.ref, owner.file, now_us, .{
+                .bytes = failed.bytes,
+                .retransmitted = failed.retries,
+                .outcome = switch (failed.why) {
+                    .timeout, .evicted => .timeout,
+                    .peer_error => .refused,
+                    .superseded, .aborted => .aborted,
+                },
+            });
+            port.recordPacket(owner.ref, datagram, now_us);
+            port.suspect(owner.ref, &failed.why, now_us);
         }
 
         fn begin(port: *Self, owner: Owner, ip: base.Ip4, size: usize, now_us: u64) void {

@@ -1,9 +1,9 @@
 //! Encodes a boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in
-//! src/uplink.ts), at most 4 KiB plus its read times, transfers and series, which have capacities of
-//! their own. If it does not fit, parts are dropped in this order: the device's shortest units down
-//! to 12 steps in all, offers down to four, shortest gaps, size histograms, the loader's steps, read
-//! times by phase, read times, text chosen by devices and servers, offers down to two, the device's
-//! other steps, all offers, earliest phases.
+//! src/uplink.ts), at most 4 KiB plus its read times, transfers and series, which have capacities
+//! of their own. If it does not fit, parts are dropped in this order: the device's shortest units
+//! down to 12 steps in all, offers down to four, shortest gaps, size histograms, the loader's
+//! steps, read times by phase, read times, text chosen by devices and servers, offers down to two,
+//! the device's other steps, all offers, earliest phases.
 
 const std = @import("std");
 const base = @import("base");
