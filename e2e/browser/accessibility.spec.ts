@@ -14,6 +14,7 @@ const ofMachines: Places = {
   lists: ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites'],
   others: [
     '/farms',
+    '/alerts',
     '/storm',
     '/explore',
     '/trash',

@@ -2,6 +2,7 @@ import { keepAccountEvent, keepChanges } from './audit/keep-changes.ts'
 import type { Listeners } from './events/event-bus.ts'
 import { keepPlatformEvent } from './platform/keep-platform-event.ts'
 import {
+  publishAlerts,
   publishEndedCapture,
   publishEndedRuns,
   publishFailedBoots,
@@ -27,5 +28,6 @@ export const listeners: Listeners = {
   rolloutPaused: [publishPausedRollout],
   storesFill: [publishFillingStores],
   captureEnded: [publishEndedCapture],
+  alertsChanged: [publishAlerts],
   edgesFellSilent: [publishSilentEdges],
 }

@@ -74,7 +74,7 @@ async function main(): Promise<void> {
     drain: () => delay(environment.API_DRAIN_SECONDS * 1000),
   })
   await requireSecretKeys({ db, clock: systemClock })
-  const jobContext = { ...shared, telemetry, tracer, sendMail, deliverMail }
+  const jobContext = { ...shared, telemetry, tracer, sendMail, deliverMail, webUrl: environment.WEB_URL }
   const jobs = await startJobs(environment.DATABASE_URL, jobContext, {
     onDone: (done) => jobDone(done, app.log, telemetry),
     onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),

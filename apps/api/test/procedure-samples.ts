@@ -19,6 +19,7 @@ const menuFields = () => ({
   defaultEntry: 0,
   entries: [{ title: 'Local disk', starts: { kind: 'local_disk' } }],
 })
+const objective = { percent: 95, seconds: 30, days: 30 }
 /** One line for each procedure, in any order. */
 export const samples: Record<string, Sample> = {
   'session.me': {},
@@ -27,6 +28,16 @@ export const samples: Record<string, Sample> = {
   'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
   'event.list': {},
   'event.get': { idName: 'eventId', ownId: (tenant) => tenant.eventId },
+  'alert.list': {},
+  'alert.openCount': {},
+  'alert.get': { idName: 'alertId', ownId: (tenant) => tenant.alertId },
+  'alert.acknowledge': { idName: 'alertId', input: { acknowledged: true }, ownId: (tenant) => tenant.alertId },
+  'alert.subscription': {},
+  'alert.subscribe': { input: { subscription: { quietHours: null, timeZone: 'UTC' } } },
+  'objective.ofSite': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'objective.setOfSite': { idName: 'siteId', input: { objective }, ownId: (tenant) => tenant.siteId },
+  'objective.ofCollection': { idName: 'collectionId', ownId: (tenant) => tenant.collectionId },
+  'objective.setOfCollection': { idName: 'collectionId', input: { objective }, ownId: (tenant) => tenant.collectionId },
   ...apiSamples,
   ...peopleSamples,
   ...tenancySamples,

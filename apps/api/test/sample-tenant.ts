@@ -37,6 +37,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
     runId: randomUUID(),
     auditEntryId: randomUUID(),
     eventId: randomUUID(),
+    alertId: randomUUID(),
     discoveredId: randomUUID(),
     organizationName: `Organization ${slug}`,
     apiKeyId: randomUUID(),
@@ -63,6 +64,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   await api.db.apiKey.create({ data: { organizationId, id: apiKeyId, ...key, createdAt: menusMadeAt } })
   await createWebhooks(api, tenant)
   await createEvent(api, tenant)
+  await createAlert(api, tenant)
   await createDiscovered(api, tenant)
   return tenant
 }
@@ -115,6 +117,30 @@ async function createEvent(
   await db.webhookEvent.create({
     data: { organizationId, id, type: 'boot.failed', subject: id, payload, createdAt: menusMadeAt, ...place },
   })
+}
+
+async function createAlert({ db }: TestApi, { organizationId, siteId, collectionId, alertId: id }: SampleTenant) {
+  const figures = {
+    window: '1h',
+    boots: 20,
+    missed: 20,
+    burnRate: 20,
+    burnLimit: 14.4,
+    percent: 95,
+    seconds: 30,
+    days: 30,
+  }
+  const at = menusMadeAt
+  const alert = {
+    kind: 'objective' as const,
+    figures,
+    bootCount: 20,
+    beforeCount: 0,
+    firstAt: at,
+    lastAt: at,
+    openedAt: at,
+  }
+  await db.alert.create({ data: { organizationId, id, siteId, collectionId, ...alert } })
 }
 
 async function createDiscovered(

@@ -64,6 +64,8 @@ export type SampleTenant = TestTenant & {
   auditEntryId: string
   /** Of a device of the site. */
   eventId: string
+  /** Of the collection. */
+  alertId: string
   /** An unregistered machine of the site. */
   discoveredId: string
   apiKeyId: string

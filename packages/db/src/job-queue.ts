@@ -183,6 +183,8 @@ export const jobNames = [
   'clean stores',
   'measure stores',
   'drop old loads',
+  'watch alerts',
+  'drop old alerts',
   'drop old differences',
   'make boot partitions',
   'drop old boots',

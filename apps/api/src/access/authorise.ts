@@ -22,6 +22,7 @@ const readPermissions: Record<PlaceKind, Permission> = {
   schedule: 'schedule.read',
   schedule_run: 'schedule.read',
   rollout: 'rollout.read',
+  alert: 'alert.read',
   store: 'store.read',
   store_job: 'vdisk.read',
   deletion: 'trash.read',

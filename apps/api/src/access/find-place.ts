@@ -88,6 +88,11 @@ const finders: Record<PlaceKind, Find> = {
     const rows = await db.rollout.findMany({ where: { ...whereOf(asked), ...liveRollout }, select })
     return byId(rows, placeInFarm)
   },
+  async alert(db, asked) {
+    const select = { id: true, collectionId: true, ...ofSite } as const
+    const rows = await db.alert.findMany({ where: { ...whereOf(asked), ...ofLiveSite }, select })
+    return byId(rows, (row) => ({ ...placeInSite(row), collectionId: row.collectionId }))
+  },
   async store(db, asked) {
     const rows = await db.store.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })
     return byId(rows, placeInFarm)

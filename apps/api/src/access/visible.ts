@@ -242,6 +242,14 @@ export function visibleEvents(actor: Actor): Prisma.WebhookEventWhereInput {
   return ofPlaceColumns(boundsOf(actor, 'event.read'))
 }
 
+/** An alert is at the site or collection that it is about. */
+export function visibleAlerts(actor: Actor): Prisma.AlertWhereInput {
+  const bounds = boundsOf(actor, 'alert.read')
+  return bounds
+    ? { ...ofLiveSite, OR: [...ofSites(bounds), { collectionId: { in: bounds.collectionIds } }] }
+    : ofLiveSite
+}
+
 /** Stores are the farm's, and no secret to who manages images in a part of it. */
 export function visibleStores(actor: Actor): Prisma.StoreWhereInput {
   const bounds = boundsOf(actor, 'store.read')

@@ -22,6 +22,7 @@ export interface Events {
   rolloutPaused: { db: DbOrTransaction; now: Date; organizationId: string; rollout: PausedRollout }
   storesFill: { db: DbOrTransaction; now: Date; organizationId: string; edges: FillingEdge[] }
   captureEnded: { db: DbOrTransaction; now: Date; organizationId: string; capture: EndedCapture; place: Place }
+  alertsChanged: { db: DbOrTransaction; now: Date; organizationId: string; alerts: ChangedAlert[] }
   edgesFellSilent: { db: DbOrTransaction; now: Date; organizationId: string; edges: SilentEdge[] }
 }
 
@@ -206,6 +207,28 @@ export interface EndedCapture {
   vdisk: { id: string; name: string } | null
   /** Null: none was made. */
   version: { id: string; number: number } | null
+}
+
+/** An alert that has opened or closed. */
+export interface ChangedAlert {
+  isOpen: boolean
+  place: Place
+  /** What messages say of it: the fields of the API. No text of a device is among them. */
+  facts: {
+    alertId: string
+    kind: string
+    title: string
+    siteId: string
+    siteName: string
+    collectionId: string | null
+    collectionName: string | null
+    cause: string | null
+    bootCount: number
+    firstAt: string
+    lastAt: string
+    /** The path of the dashboard's page with its boots. */
+    boots: string
+  }
 }
 
 export interface SilentEdge {

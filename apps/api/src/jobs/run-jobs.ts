@@ -1,4 +1,6 @@
 import { type JobEvents, type JobName, openJobQueue } from '@bootfarm/db'
+import { dropOldAlerts } from '../alert/drop-old-alerts.ts'
+import { watchAlerts } from '../alert/watch/watch-alerts.ts'
 import { removeOldAuditEntries } from '../audit/remove-old-entries.ts'
 import type { BootRetention } from '../boot/boot-retention.ts'
 import { dropOldCaptures } from '../boot/drop-old-captures.ts'
@@ -40,6 +42,8 @@ const deliveryIntervalMs = 1_000
 
 interface JobSettings {
   sendMail: SendMail
+  /** The address of the dashboard: links in mails begin with it. */
+  webUrl: string
   /** Delivers a mail of the queue; throws to have it tried again. Null where no mail server is set. */
   deliverMail: ((sealed: string) => Promise<void>) | null
   bootRetention: BootRetention
@@ -81,6 +85,8 @@ const jobs: Job[] = [
   { name: 'clean stores', everySeconds: minuteSeconds, run: cleanStores },
   { name: 'measure stores', everySeconds: 10 * minuteSeconds, run: measureSpaces },
   { name: 'drop old loads', everySeconds: hourSeconds, run: dropOldLoads },
+  { name: 'watch alerts', everySeconds: minuteSeconds, run: watchAlerts },
+  { name: 'drop old alerts', everySeconds: hourSeconds, run: dropOldAlerts },
   { name: 'drop old differences', everySeconds: hourSeconds, run: dropOldDifferences },
   { name: 'tell silent edges', everySeconds: 10, run: findSilentEdges },
   { name: 'number events', everySeconds: 10, run: numberAllEvents },

@@ -112,3 +112,37 @@ export function deletionBegunMail(facts: { email: string; organizationName: stri
     'Its edges are revoked. Accounts of people remain, without this organization.',
   ])
 }
+
+interface AlertsFacts {
+  email: string
+  organizationName: string
+  /** At least one. */
+  alerts: { title: string; openedAt: string; closedAt: string | null; url: string }[]
+  /** How many more there are. */
+  others: number
+  /** The page of alerts. */
+  url: string
+}
+
+export function alertsMail({ email, organizationName, alerts, others, url }: AlertsFacts): Mail {
+  const organization = oneLine(organizationName)
+  const [first] = alerts
+  const isOne = alerts.length === 1 && others === 0 && first
+  const closed = first?.closedAt ? 'Closed: ' : ''
+  const subject = isOne ? `${closed}${first.title}` : `${alerts.length + others} alerts of ${organization}`
+  return mail(email, subject.slice(0, alertSubjectMax), [
+    ...alerts.flatMap(({ title, openedAt, closedAt, url: boots }) => [
+      oneLine(title),
+      closedAt ? `Opened: ${openedAt}. Closed: ${closedAt}.` : `Opened: ${openedAt}.`,
+      boots,
+      '',
+    ]),
+    ...(others > 0 ? [`There are ${others} more.`, ''] : []),
+    `All alerts of ${organization}: ${url}`,
+    '',
+    'You subscribed to these mails. To change that, open the page above and select "Mail".',
+  ])
+}
+
+/** Longer subjects are cut off anyway; names are part of them. */
+const alertSubjectMax = 200

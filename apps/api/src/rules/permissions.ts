@@ -57,6 +57,8 @@ export const permissions = {
   'discovery.decide': row(operators, 'adopt and ignore discovered devices'),
   'discovery.rules': row(admins, 'change the rules that adopt devices automatically'),
   'boot.read': row(everybody, 'see boots and their timelines'),
+  'alert.read': row(everybody, 'see alerts, and get them by mail'),
+  'alert.acknowledge': row(operators, 'acknowledge alerts'),
   'boot.inspect': row(operators, "read a boot's console and its captured packets"),
   'vdisk.read': row(everybody, 'see vDisks and their versions', { upwards: true }),
   'vdisk.change': row(imageManagers, 'create, change, promote, revert, delete and restore vDisks and versions'),

@@ -12,6 +12,7 @@ const placeKinds = [
   'schedule',
   'schedule_run',
   'rollout',
+  'alert',
   'store',
   'store_job',
   'deletion',

@@ -345,6 +345,19 @@ function namesOf(boot: EventBoot, { siteId, edgeId }: AuthenticatedEdge) {
   return { bootId, deviceId, deviceName, mac, siteId, siteName, edgeId, edgeName, simulated }
 }
 
+/** alert.opened and alert.closed, each once for each alert. */
+export async function publishAlerts({ db, now, organizationId, alerts }: Events['alertsChanged']): Promise<void> {
+  await publishEvents(
+    { db, now, organizationId },
+    alerts.map(({ isOpen, place, facts }) => ({
+      type: isOpen ? ('alert.opened' as const) : ('alert.closed' as const),
+      subject: facts.alertId,
+      place,
+      data: facts,
+    })),
+  )
+}
+
 /** rollout.paused, for one that paused by itself. */
 export async function publishPausedRollout({
   db,

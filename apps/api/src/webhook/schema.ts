@@ -15,6 +15,8 @@ export const webhookEventTypes = [
   'rollout.paused',
   'store.filling',
   'disk_capture.ended',
+  'alert.opened',
+  'alert.closed',
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 /** Sent on demand, to every endpoint. */

@@ -59,6 +59,24 @@ function mistakesIn(expression: string): string[] {
   return mistakes
 }
 
+interface Dashboard {
+  panels: { id: number; title: string; datasource?: { uid: string }; targets?: { expr: string }[] }[]
+}
+
+test('the dashboard names only metrics that exist, in queries that Prometheus reads', async () => {
+  const known = new Set([...(await metricNames()), ...edgeMetricNames()])
+  const { panels } = JSON.parse(read('grafana-dashboard.json')) as Dashboard
+  const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+  expect(expressions.length).toBeGreaterThan(20)
+  const names = expressions.flatMap(namesIn)
+  expect(names.filter((name) => !known.has(name) && !known.has(name.replace(ofHistogram, '')))).toEqual([])
+  // Grafana replaces its variable by a duration.
+  expect(expressions.flatMap((expr) => mistakesIn(expr.replaceAll('$__rate_interval', '5m')))).toEqual([])
+  expect(expressions.flatMap((expr) => expr.match(/\$(?!__rate_interval)\w+/g) ?? [])).toEqual([])
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length)
+  for (const { datasource, targets } of panels) if (targets) expect(datasource?.uid).toMatch(/^\$\{datasource\}$/)
+})
+
 test('alert rules are what Prometheus reads', () => {
   expect(mistakesIn('sum by (le) (rate(x[5m])')).toHaveLength(1)
   expect(mistakesIn('max(x{state=offline}) > 0').length).toBeGreaterThan(0)

@@ -1,4 +1,5 @@
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import { alertRouter } from '../../alert/router.ts'
 import { apiKeyRouter } from '../../api-key/router.ts'
 import { auditRouter } from '../../audit/router.ts'
 import { bootRouter } from '../../boot/router.ts'
@@ -16,6 +17,7 @@ import { loadRouter } from '../../load/router.ts'
 import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
 import { serviceAccountRouter } from '../../member/service-account-router.ts'
+import { objectiveRouter } from '../../objective/router.ts'
 import { organizationRouter } from '../../organization/router.ts'
 import { overviewRouter } from '../../overview/router.ts'
 import { placementRouter } from '../../placement/router.ts'
@@ -60,6 +62,8 @@ export const appRouter = router({
   device: deviceRouter,
   discovered: discoveredRouter,
   boot: bootRouter,
+  alert: alertRouter,
+  objective: objectiveRouter,
   bootMenu: bootMenuRouter,
   schedule: scheduleRouter,
   rollout: rolloutRouter,

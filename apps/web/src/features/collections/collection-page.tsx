@@ -8,13 +8,16 @@ import { PageLink } from '../../components/page-link'
 import { PagedList } from '../../components/paged-list'
 import { formatCount } from '../../lib/format-quantity'
 import { nextPage, type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
+import { OpenAlerts } from '../alerts/open-alerts'
 import { HistoryPanel } from '../audit/history-panel'
 import { BootList } from '../boots/boot-list'
 import { deviceColumnsOfCollection } from '../devices/device-columns'
 import { learnOptions, withoutOptions } from '../devices/key-text'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { CollectionObjective } from '../objectives/objective-panel'
 import { collectionFiguresOf } from '../overview/overview-figures'
 import { Figures } from '../overview/place-figures'
+import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
 import { CollectionActions } from './collection-actions'
 
@@ -35,6 +38,8 @@ export function CollectionPage({ collectionId }: { collectionId: string }) {
 }
 
 function Collection({ collection }: { collection: CollectionDetail }) {
+  const { id: collectionId, siteId, farmId } = collection
+  const mayChange = useMay('collection.change', { collectionId, siteId, farmId })
   return (
     <Page>
       <PageName name={collection.name} />
@@ -48,9 +53,13 @@ function Collection({ collection }: { collection: CollectionDetail }) {
         actions={<CollectionActions collection={collection} leaveTo={`/sites/${collection.siteId}`} />}
       />
       <CollectionFigures collectionId={collection.id} />
+      <OpenAlerts scope={{ collectionId: collection.id }} />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_340px]">
         <Devices collectionId={collection.id} />
-        <CollectionFacts collection={collection} />
+        <div className="grid gap-5 sm:max-xl:grid-cols-2">
+          <CollectionFacts collection={collection} />
+          <CollectionObjective collection={collection} mayChange={mayChange} />
+        </div>
       </div>
       <Panel
         title="Latest boots"

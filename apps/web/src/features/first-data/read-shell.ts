@@ -37,6 +37,7 @@ export const readShell = cache(async (): Promise<ShellAnswer> => {
       ? [
           queryClient.fetchQuery(trpc.organization.get.queryOptions({})),
           queryClient.fetchQuery(trpc.discovered.waitingCount.queryOptions()),
+          queryClient.fetchQuery(trpc.alert.openCount.queryOptions()),
         ]
       : []),
   ])

@@ -28,6 +28,9 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   discovered: true,
   // An open boot page is pushed whole with the live updates.
   boot: ['list'],
+  // A job evaluates them once a minute.
+  alert: false,
+  objective: false,
   bootMenu: false,
   rollout: false,
   schedule: true,

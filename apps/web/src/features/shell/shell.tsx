@@ -12,6 +12,7 @@ import { classNames } from '../../lib/class-names'
 import { type FirstPaint, FirstPaintProvider, useFirstPaint } from '../../lib/first-paint'
 import type { Theme } from '../../lib/theme'
 import { browserTimeZone } from '../../lib/time-zone'
+import { OpenAlertCount } from '../alerts/open-count'
 import { WaitingCount } from '../discovered/waiting-count'
 import { FirstData } from '../first-data/first-data'
 import { LiveMark, LiveUpdates } from '../live/live-updates'
@@ -237,6 +238,7 @@ function NavigationItem({ place, isCurrent, onNavigate }: NavigationItemProps) {
         <Icon name={place.icon} />
         {place.title}
         {place.href === '/discovered' && <WaitingCount />}
+        {place.href === '/alerts' && <OpenAlertCount />}
       </PageLink>
     </li>
   )

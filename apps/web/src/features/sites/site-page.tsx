@@ -12,6 +12,7 @@ import { formatCount } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
 import { type RouterInputs, type RouterOutputs, useRefresh, useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
+import { OpenAlerts } from '../alerts/open-alerts'
 import { HistoryPanel } from '../audit/history-panel'
 import { CollectionMenu } from '../boot-menus/collection-menu'
 import { BootProgramChoice } from '../boot-programs/boot-program-choice'
@@ -21,6 +22,7 @@ import { edgeColumns } from '../edges/edge-columns'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { JoinTokens } from '../edges/join-tokens'
 import { SiteLoadPanel } from '../load/load-panel'
+import { SiteObjective } from '../objectives/objective-panel'
 import { PlaceBoots, PlaceHead } from '../overview/place-figures'
 import { useMay } from '../session/use-may'
 import { ObjectQuery, PageName } from '../shell/object-page'
@@ -108,6 +110,7 @@ export function SitePage({ siteId }: { siteId: string }) {
 function Site({ site }: { site: SiteDetail }) {
   const trpc = useTRPC()
   const scope = { siteId: site.id }
+  const mayChange = useMay('site.change', { siteId: site.id, farmId: site.farmId })
   const { data: place } = useQuery(trpc.overview.get.queryOptions(scope, { refetchInterval: heartbeatRefreshMs }))
   return (
     <Page>
@@ -123,6 +126,7 @@ function Site({ site }: { site: SiteDetail }) {
         actions={<SiteActions site={site} />}
       />
       {place && <PlaceHead place={place} scope={scope} />}
+      <OpenAlerts scope={scope} />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_340px]">
         <div className="flex min-w-0 flex-col gap-5">
           <Panel title="Edges" aside={<AddEdge site={site} look="quiet" />} flush>
@@ -154,6 +158,7 @@ function Site({ site }: { site: SiteDetail }) {
         <div className="grid gap-5 sm:max-xl:grid-cols-2">
           <SiteFacts site={site} />
           <SiteSettings site={site} />
+          <SiteObjective site={site} mayChange={mayChange} />
         </div>
       </div>
       <SiteLoadPanel siteId={site.id} />

@@ -201,6 +201,8 @@ export const eventText: Record<WebhookEvent, string> = {
   'rollout.paused': 'Rollout paused by itself',
   'store.filling': 'Store of an edge becomes full',
   'disk_capture.ended': 'Capture of a disk ended',
+  'alert.opened': 'Alert opened',
+  'alert.closed': 'Alert closed',
 }
 
 const events = Object.keys(eventText) as WebhookEvent[]

@@ -20,6 +20,8 @@ export const tagTexts: Record<string, string> = {
   boot: 'Boots of devices, phase by phase.',
   explore: 'Boots by time and duration, their figures over time, and what slow ones have in common.',
   storm: 'Every device of a part of the organization at once, by phase.',
+  alert: 'Alerts: boots that need attention, grouped by their cause.',
+  objective: 'How many boots of a site or collection are to be ready, and in what time.',
   bootMenu: 'Boot menus that devices show.',
   schedule: 'Boot schedules and their runs.',
   rollout: 'Rollouts of edge releases.',

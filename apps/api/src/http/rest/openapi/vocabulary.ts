@@ -13,6 +13,7 @@ export const vocabulary: Record<string, string> = {
   after: 'The state after the change.',
   agentVersion: 'Version of the program that the edge runs.',
   alarmCount: 'Count of devices whose key needs a decision because it differs from the known one.',
+  alertId: 'Identifies the alert.',
   allowed: 'Whether the permission holds at the place that was asked about.',
   allows: 'What the permission allows, in words.',
   apiKeyId: 'Identifies the API key.',
