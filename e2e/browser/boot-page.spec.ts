@@ -72,6 +72,23 @@ test('a boot is downloaded for programs, spreadsheets, collectors and Perfetto',
   }
 })
 
+test('the files of a boot, and what was sent over time, are shown as a picture and in numbers', async ({ page }) => {
+  await openReadyBoot(page)
+  const files = page.getByRole('table', { name: 'Boot files' })
+  for (const name of ['boot.ipxe', 'kernel', 'initrd']) {
+    const row = files.getByRole('row').filter({ has: page.getByText(name, { exact: true }) })
+    await expect(row).toContainText(/HTTP.*\d\s(B|KiB|MiB)/)
+  }
+  await expect(files.getByRole('row').filter({ hasText: 'TFTP' }).first()).toContainText(/\d\s(KiB|MiB)/)
+  const slider = page.getByRole('slider', { name: 'Point in time' })
+  await slider.focus()
+  await page.keyboard.press('End')
+  await expect(slider).toHaveAttribute('aria-valuetext', /: Sent by the edge \d/)
+  await page.getByRole('button', { name: 'Show values over time' }).click()
+  await expect(page.getByRole('table', { name: 'Over time' }).getByRole('row')).not.toHaveCount(1)
+  expect(await seriousProblems(page)).toEqual([])
+})
+
 test('bytes, packets, reads and the source of each value are shown', async ({ page }) => {
   await openReadyBoot(page)
   const table = page.getByRole('table', { name: 'Phases' })

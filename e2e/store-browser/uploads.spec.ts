@@ -14,7 +14,7 @@ test.use({ storageState: { cookies: [], origins: [] } })
 
 /** `BOOTFARM_UPLOAD_GIB=10` uploads an image that is larger by so much, and cuts it and leaves its page later. */
 const extraGib = Number(process.env.BOOTFARM_UPLOAD_GIB ?? 0)
-const [cutAt, leftAt] = extraGib > 0 ? [10, 16] : [2, 4]
+const [cutAt, leftAt] = extraGib > 0 ? [20, 40] : [2, 4]
 /** Until an edge has fetched and imported an image, on a busy machine. */
 const patience = { timeout: 60_000 + extraGib * 120_000 }
 const folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-e2e-'))

@@ -23,7 +23,16 @@ export function expectOwners(report: BootReport): void {
 
 /** As the API shows it. */
 function tracedBoot(report: BootReport): Parameters<typeof tracePath>[0] {
-  const { phases, guest, loaderSteps = [], offers = [], routerWait = null, handOver = null, menuEntry = null } = report
+  const {
+    phases,
+    guest,
+    loaderSteps = [],
+    transfers = [],
+    offers = [],
+    routerWait = null,
+    handOver = null,
+    menuEntry = null,
+  } = report
   const ends = phases.map(({ startUs, durationUs = 0 }) => startUs + durationUs)
   return {
     outcome: report.outcome?.kind ?? null,
@@ -35,6 +44,7 @@ function tracedBoot(report: BootReport): Parameters<typeof tracePath>[0] {
           steps: guest.steps.map((step) => ({ ...step, startUs: guest.kernelStartUs + step.startUs })),
         }
       : null,
+    transfers,
     loaderSteps: loaderSteps.map((step) => ({ ...step, durationUs: step.durationUs ?? null })),
     offers,
     routerWait,

@@ -48,6 +48,48 @@ export type BootOutcomeReport = z.infer<typeof bootOutcomeReport>
 /** What a loader does one after the other: its own DHCP exchange, and its downloads. */
 export const loaderStepNames = ['dhcp', 'script', 'kernel', 'initrd', 'other'] as const
 
+export const transferProtocols = ['tftp', 'http'] as const
+export const transferOutcomes = ['done', 'timeout', 'refused', 'aborted', 'not_found'] as const
+const transfersMax = 24
+
+/** A file that the device loaded before its stream: all its requests by one protocol. */
+export const transferReport = z.object({
+  name: untrustedText,
+  protocol: z.enum(transferProtocols),
+  /** µs since the start of the boot: the first request. */
+  startUs: count,
+  /** Until the last packet of the last request. */
+  durationUs: count,
+  /** Of the file; blocks of TFTP that were sent twice count once. */
+  bytes: count,
+  /** Blocks of TFTP or segments of TCP that were sent again; absent: none. */
+  retransmitted: count.optional(),
+  /** Absent: one. */
+  requests: count.optional(),
+  /** Of the last request; absent: it lasts, or its end was never observed. */
+  outcome: z.enum(transferOutcomes).optional(),
+})
+export type TransferReport = z.infer<typeof transferReport>
+
+const bucketsMax = 64
+const buckets = z.array(count).min(1).max(bucketsMax).optional()
+
+/** What the edge sent over time. Bucket i begins i widths after the start of the boot; an absent list is all zeros. */
+export const seriesReport = z
+  .object({
+    widthUs: count.min(1),
+    bytes: buckets,
+    retransmissions: buckets,
+    /** The most READs at a time that had arrived and were not answered yet. */
+    reads: buckets,
+  })
+  .refine(
+    ({ bytes, retransmissions, reads }) =>
+      new Set([bytes, retransmissions, reads].flatMap((list) => (list ? [list.length] : []))).size <= 1,
+    { message: 'lists of different lengths' },
+  )
+export type SeriesReport = z.infer<typeof seriesReport>
+
 /** The group of a device's own step; `unit` is one of systemd's slowest units. */
 export const guestStepGroups = ['firmware', 'kernel', 'initramfs', 'system', 'unit'] as const
 
@@ -309,6 +351,12 @@ export const bootReport = z.object({
     )
     .max(loaderStepNames.length)
     .optional(),
+  /** In order of their first request; absent: none, or the edge is older than this field. */
+  transfers: z.array(transferReport).max(transfersMax).optional(),
+  /** Requests and files that the edge has not listed in `transfers`; absent: none. */
+  transfersLeftOut: count.optional(),
+  /** Absent where nothing was sent, and from older edges. */
+  series: seriesReport.optional(),
   /** Set and file name of the first boot program that the device got. */
   program: z.object({ set: bootProgramSetName, file: untrustedText }).optional(),
   /** Title of the entry that was chosen in the boot menu. */

@@ -1,5 +1,12 @@
 import { bootCauseText } from '@bootfarm/proto/boot-phases'
-import type { BootPhaseReport, BootReport, GuestReport, HandOverReport } from '@bootfarm/proto/uplink'
+import type {
+  BootPhaseReport,
+  BootReport,
+  GuestReport,
+  HandOverReport,
+  SeriesReport,
+  TransferReport,
+} from '@bootfarm/proto/uplink'
 import { deviceStateOf } from '../rules/device/device-state.ts'
 import { deviceWaitOf } from '../rules/device/device-wait.ts'
 import { type WriteCacheView, writeCacheOf } from '../rules/device/write-cache.ts'
@@ -33,6 +40,9 @@ export interface BootFacts {
   handOver?: (HandOverReport & { edgeId: string }) | undefined
   routerWait?: BootReport['routerWait']
   loaderSteps?: BootReport['loaderSteps']
+  transfers?: BootReport['transfers']
+  transfersLeftOut?: number | undefined
+  series?: BootReport['series']
   program?: BootReport['program']
   readAhead?: BootReport['readAhead']
   readTimes?: BootReport['readTimes']
@@ -134,6 +144,9 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
     handOver: options.handOver,
     routerWait: facts.routerWait ?? null,
     loaderSteps: (facts.loaderSteps ?? []).map((step) => ({ ...step, durationUs: step.durationUs ?? null })),
+    transfers: (facts.transfers ?? []).map(transferView),
+    transfersLeftOut: facts.transfersLeftOut ?? 0,
+    series: facts.series ? seriesView(facts.series) : null,
     readAhead: facts.readAhead ?? null,
     readTimes: facts.readTimes ? readTimesViewOf(facts.readTimes) : null,
     offers: (facts.offers ?? []).map(offerView),
@@ -166,6 +179,18 @@ function phaseOfSummary({ name, startUs, durationUs }: BootPhaseTimes): BootPhas
 function offerView(offer: NonNullable<BootReport['offers']>[number]): OfferView {
   const { yourIp = null, nextServer = null, relay = null, file = null, vendorClass = null } = offer
   return { ...offer, yourIp, nextServer, relay, file, vendorClass }
+}
+
+function transferView(transfer: TransferReport): BootDetail['transfers'][number] {
+  const { retransmitted = 0, requests = 1, outcome = null } = transfer
+  return { ...transfer, retransmitted, requests, outcome }
+}
+
+/** Lists of one length: an edge leaves out those that are all zeros. */
+function seriesView({ widthUs, bytes, retransmissions, reads }: SeriesReport): BootDetail['series'] {
+  const zeros = (bytes ?? retransmissions ?? reads ?? []).map(() => 0)
+  if (zeros.length === 0) return null
+  return { widthUs, bytes: bytes ?? zeros, retransmissions: retransmissions ?? zeros, reads: reads ?? zeros }
 }
 
 function lastPacketsOf({ lastPackets }: BootFacts, startedAt: Date): BootDetail['lastPackets'] {

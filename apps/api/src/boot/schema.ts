@@ -1,5 +1,13 @@
 import { bootCauses, bootPhases, listedOutcomes, valueSources } from '@bootfarm/proto/boot-phases'
-import { type GuestReport, guestStepGroups, loaderStepNames, powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
+import {
+  type GuestReport,
+  guestStepGroups,
+  loaderStepNames,
+  powerOrders,
+  streamCiphers,
+  transferOutcomes,
+  transferProtocols,
+} from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceKeyLabel } from '../rules/device/device-key.ts'
 import { deviceState } from '../rules/device/device-state.ts'
@@ -272,6 +280,35 @@ export const bootDetail = bootSummary
       .describe(
         "The loader's own DHCP exchange and its downloads, each from its first packet to its last byte; empty without a loader, and from older edges.",
       ),
+    transfers: z
+      .array(
+        z.object({
+          name: z.string().describe("The file's name as the device requested it: untrusted text."),
+          protocol: z.enum(transferProtocols).describe('How the device loaded it.'),
+          startUs: count.describe('The first request, in µs since the start of the boot.'),
+          durationUs: count.describe('From the first request to the last packet of the last one.'),
+          bytes: count.describe('Of the file; what was sent again counts once.'),
+          retransmitted: count.describe('Blocks of TFTP or segments of TCP that were sent again.'),
+          requests: count.describe('Requests of this file by this protocol.'),
+          outcome: z
+            .enum(transferOutcomes)
+            .nullable()
+            .describe('Of the last request; null while it lasts, and if its end was never observed.'),
+        }),
+      )
+      .describe(
+        'The files that the device loaded before its stream, in order of their first request; empty without any, and from older edges.',
+      ),
+    transfersLeftOut: count.describe('Requests beyond the limit of the edge, which `transfers` does not list.'),
+    series: z
+      .object({
+        widthUs: count.describe('Item i of each list begins i widths after the start of the boot.'),
+        bytes: z.array(count).describe('Sent by the edge.'),
+        retransmissions: z.array(count).describe('Of any protocol.'),
+        reads: z.array(count).describe('The most disk reads at a time that had arrived and were not answered yet.'),
+      })
+      .nullable()
+      .describe('What the edge sent over time, in lists of one length; null if nothing, or from older edges.'),
     readAhead: z
       .object({
         hadProfile: z.boolean().describe('There was a boot profile for the device when its stream opened.'),

@@ -408,6 +408,12 @@ pub fn Boots(comptime Io: type) type {
             boots.reads.addAccount(id, &boot.read_log_slot, is_over, &account.part);
         }
 
+        /// A READ that was counted has its answer, or gets none.
+        pub fn onReadEnd(boots: *Self, ref: Ref, at_us: u64) void {
+            const boot = boots.table.get(ref) orelse return;
+            if (!boot.isOver()) boot.series.onReadEnd(at_us -| boot.started_us);
+        }
+
         /// Applies a running device's report; returns the order that waits for it.
         pub fn takeReport(
             boots: *Self,
@@ -742,6 +748,7 @@ pub fn Boots(comptime Io: type) type {
                 boot.checkSilence(now_us);
                 boots.settle(boot);
                 if (!candidates.judgeHinted(boots, boot, now_us)) continue;
+                boots.showProgress(boot, now_us);
                 boots.settle(boot);
                 if (boot.touched) boots.journalNow(boot);
                 assert(!boot.changed);
@@ -752,6 +759,14 @@ pub fn Boots(comptime Io: type) type {
             version_openings.openAhead(boots, now_us);
             boots.io.compactJournal(&boots.table);
             boots.discovery.report(boots.io, now_us, &boots.policy);
+        }
+
+        /// Has a boot in progress reported whose counters moved, for whoever looks at it.
+        fn showProgress(boots: *Self, boot: *Boot, now_us: u64) void {
+            if (boot.isOver() or boot.changed or !boot.touched or boot.revision == 0) return;
+            assert(!boot.is_unreported);
+            if (boots.io.isReportLogBehind()) return;
+            if (boot.live_reports.take(now_us -| boot.started_us)) boot.changed = true;
         }
 
         /// A hint begins a boot beside the device's others; null: ignore the device. They go on:
@@ -849,6 +864,7 @@ pub fn Boots(comptime Io: type) type {
                 boots.io.report(.{ .boot = core.boot.report.encode(boot, options, &buffer) });
             }
             boots.io.onReport(boot);
+            boot.live_reports.onReport(boots.io.now() -| boot.started_us);
             boot.live_changes = .{};
             assert(!boot.changed);
             assert(boot.revision > 0);

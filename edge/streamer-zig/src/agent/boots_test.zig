@@ -545,6 +545,40 @@ test "a tick ends silent boots and journals what was counted, and no boot while 
     try testing.expect(boot.isOver());
 }
 
+test "a boot in progress whose counters move is reported in between, and less and less often" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    site.boots.settle(boot);
+    const reported = site.io.reported;
+    // Nothing moved.
+    site.io.now_us += 5 * second;
+    site.boots.tick(site.io.now_us);
+    try testing.expectEqual(reported, site.io.reported);
+    boot.touched = true;
+    site.io.is_behind = true;
+    site.boots.tick(site.io.now_us);
+    try testing.expectEqual(reported, site.io.reported);
+    site.io.is_behind = false;
+    var reports: u32 = 0;
+    for (0..40) |_| {
+        site.io.now_us += second;
+        boot.touched = true;
+        boot.last_us = site.io.now_us - boot.started_us;
+        site.boots.tick(site.io.now_us);
+        reports = @intCast(site.io.reported - reported);
+    }
+    // After 1, 4, 8, 14, 22 and 34 s.
+    try testing.expectEqual(6, reports);
+    boot.outcome = .ready;
+    const ended = site.io.reported;
+    site.io.now_us += 60 * second;
+    boot.touched = true;
+    site.boots.tick(site.io.now_us);
+    try testing.expectEqual(ended, site.io.reported);
+}
+
 test "a ready device that reports no more is reported as silent, once" {
     const site: *Site = try .withVersion();
     defer site.destroy();

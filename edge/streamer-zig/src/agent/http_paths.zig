@@ -7,6 +7,7 @@ const core = @import("core");
 const wire = @import("wire");
 const device_address = @import("device_address.zig");
 const http_response = @import("response.zig");
+const loading = @import("loader/loading.zig");
 const mutants = @import("mutants.zig");
 const assert = std.debug.assert;
 
@@ -68,22 +69,38 @@ pub fn HttpPaths(comptime Io: type) type {
                 paths.boots.learnPeer(known, peer);
                 const asked: IpxeScripts.ScriptRequest =
                     .{ .ref = known, .query = query, .peer = peer };
-                if (paths.fileOfBoot(asked, boot_path.name, text)) |response| return response;
+                if (paths.fileOfBoot(asked, boot_path.name, text)) |response|
+                    return paths.measured(response, boot_path.name);
             };
             if (ref) |known|
-                if (paths.grubConfig(known, boot_path.name, text)) |response| return response;
+                if (paths.grubConfig(known, boot_path.name, text)) |response|
+                    return paths.measured(response, boot_path.name);
             const boot = if (ref) |known| paths.boots.get(known) else null;
             const bytes = paths.boots.io.bootFiles().fileFor(boot, boot_path.name) orelse {
                 if (boot_path.handle != null) if (ref) |known|
                     paths.missing(known, boot_path.name, peer);
                 return not_found;
             };
-            return .{
+            return paths.measured(.{
                 .status = 200,
                 .content_type = contentTypeOf(boot_path.name),
                 .body = .{ .memory = bytes },
                 .tag = .{ .boot = ref, .what = .nbp },
-            };
+            }, boot_path.name);
+        }
+
+        /// Counts the answer as a transfer of its boot.
+        fn measured(paths: *Self, response: Response, name: []const u8) Response {
+            const ref = response.tag.boot orelse return response;
+            if (response.waits_for_version or response.tag.what == .other) return response;
+            var counted = response;
+            counted.tag.file = loading.onRequest(paths.boots, .{
+                .ref = ref,
+                .at_us = paths.boots.io.now(),
+                .protocol = .http,
+                .name = name,
+            });
+            return counted;
         }
 
         /// Always 200: an edge with a problem of a disk serves.
@@ -240,8 +257,10 @@ pub fn HttpPaths(comptime Io: type) type {
             };
             assert(paths.boots.get(ref) != null);
             if (query) |known| if (paths.boots.get(ref)) |boot| known.tell(&boot.facts);
-            return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse
-                not_found;
+            const response =
+                paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse
+                return not_found;
+            return paths.measured(response, name);
         }
 
         /// Another edge has the device's version, and this one lacks it: the loader gets its script
@@ -426,6 +445,10 @@ pub fn HttpPaths(comptime Io: type) type {
             const boot = paths.boots.get(ref) orelse return;
             const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
             const now_us = paths.boots.io.now();
+            loading.onMissing(
+                paths.boots,
+                .{ .ref = ref, .at_us = now_us, .protocol = .http, .name = name },
+            );
             const is_device = !boot.stream_was_open and paths.boots.isAt(boot, peer);
             if (is_device) for (own) |candidate| if (std.mem.eql(
                 u8,
@@ -467,6 +490,11 @@ pub fn HttpPaths(comptime Io: type) type {
             if (step.traffic.bytes_out > 0)
                 boots.note(ref, now_us, .from_edge, .http(.http_bytes, file));
             const whole = step.finished and step.body_size > 0;
+            loading.onProgress(boots, ref, tag.file, now_us, .{
+                .bytes = step.traffic.bytes_out,
+                .retransmitted = step.traffic.retries,
+                .outcome = if (whole) .done else null,
+            });
             switch (tag.what) {
                 .other => {},
                 .nbp => {

@@ -301,6 +301,41 @@ test "downloads move a boot through its phases" {
     try testing.expectEqual(1, boot.record(.stage1).?.reads);
 }
 
+test "each file that a device loads by HTTP is in its boot's report" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var door: Door = .init(site);
+    const ref = try site.begin(1);
+    const boot = site.boot(ref);
+    var buffer: [64]u8 = undefined;
+    const path = try std.mem.print(&buffer, "/b/{x:0>16}/kernel", .{boot.identity.handle});
+    const tag = door.ask(.get, path, "").tag;
+    try testing.expectEqual(0, tag.file);
+    door.paths.progress(tag, .{
+        .traffic = .{ .bytes_out = 60, .retries = 2 },
+        .begins = true,
+        .at_us = site.io.now_us + 5,
+        .body_size = 100,
+    });
+    const kernel = &boot.transfers.slots[0].?;
+    try testing.expectEqualStrings("kernel", kernel.name.slice());
+    try testing.expectEqual(.http, kernel.protocol);
+    try testing.expectEqual(null, kernel.outcome);
+    door.paths.progress(tag, .{
+        .traffic = .{ .bytes_out = 40 },
+        .finished = true,
+        .at_us = site.io.now_us + 90,
+        .body_size = 100,
+    });
+    try testing.expectEqual(.done, kernel.outcome.?);
+    try testing.expectEqual(100, kernel.bytes);
+    try testing.expectEqual(2, kernel.retransmitted);
+    try testing.expectEqual(90, kernel.last_us - kernel.start_us);
+    const absent = try std.mem.print(&buffer, "/b/{x:0>16}/no.cfg", .{boot.identity.handle});
+    try testing.expectEqual(404, door.ask(.get, absent, "").status);
+    try testing.expectEqual(.not_found, boot.transfers.slots[1].?.outcome.?);
+}
+
 test "an empty answer ends no download" {
     const site: *Site = try .withVersion();
     defer site.destroy();

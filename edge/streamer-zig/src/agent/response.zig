@@ -35,6 +35,8 @@ pub const Body = union(enum) {
 pub const Tag = struct {
     boot: ?core.boot.Table.Ref = null,
     what: What = .other,
+    /// Of the boot's transfers.
+    file: u8 = core.boot.Transfers.none,
 
     pub const What = enum { other, nbp, script, kernel, initrd, disk };
 

@@ -627,16 +627,10 @@ pub fn Stream(comptime Io: type) type {
                 },
                 .token_refused => suspect(boots, ref, arrival, claim, .token_refused),
                 .identity_refused => suspect(boots, ref, arrival, claim, .identity_refused),
-                .version_missing => boots.apply(
-                    ref,
-                    at_us,
-                    .{
-                        .failed = .{
-                            .cause = asked.why.cause orelse .version_missing,
-                            .text = asked.why.text,
-                        },
-                    },
-                ),
+                .version_missing => boots.apply(ref, at_us, .{ .failed = .{
+                    .cause = asked.why.cause orelse .version_missing,
+                    .text = asked.why.text,
+                } }),
                 .no_cache => |code| if (asked.why.cause orelse causeOf(code)) |cause|
                     boots.apply(
                         ref,
@@ -793,14 +787,16 @@ pub fn Stream(comptime Io: type) type {
             assert(read.length > 0);
             const boot = port.boots.get(ref) orelse return;
             if (boot.isOver()) return;
+            const sent_at_us = arrival.at_us +| measured.storage_us +| measured.send_us;
             boot.read_times.onSent(.{
                 .request_id = read.request_id,
                 .arrived_at_us = arrival.at_us,
-                .at_us = arrival.at_us +| measured.storage_us +| measured.send_us,
+                .at_us = sent_at_us,
                 .is_repeated = read.repeated,
             });
             // A retransmitted READ is small, and was counted the first time.
             if (read.repeated) return;
+            port.boots.onReadEnd(ref, sent_at_us);
             boot.read_times.onRead(read.length, measured);
             port.boots.reads.add(boot.identity.id, &boot.read_log_slot, &.{
                 .at_us = arrival.at_us -| boot.started_us,
@@ -820,6 +816,7 @@ pub fn Stream(comptime Io: type) type {
         ) void {
             assert(arrival.size > 0);
             const ref = port.bootOf(read) orelse return;
+            if (!read.repeated) port.boots.onReadEnd(ref, arrival.at_us);
             port.boots.apply(ref, arrival.at_us, .{ .stream_traffic = .{
                 .bytes_in = arrival.size,
                 .packets_in = 1,
@@ -837,6 +834,7 @@ pub fn Stream(comptime Io: type) type {
         ) void {
             const session = port.server.findById(read.session_id) orelse return;
             assert(session.boot_id.eql(read.boot_id));
+            if (!read.repeated) if (port.bootOf(read)) |ref| port.boots.onReadEnd(ref, at_us);
             const code: wire.ReadErrorCode = switch (why) {
                 error.Lost => .cache_lost,
                 error.Stopped => .stopped,

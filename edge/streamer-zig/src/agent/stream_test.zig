@@ -668,7 +668,9 @@ test "a READ's size, place and fragments are the boot's, and a new one restarts 
     const arrival: stream.Arrival = .{ .size = 50, .at_us = site.io.now_us };
     const sample: core.boot.ReadTimes.ReadSample =
         .{ .is_cold = false, .storage_us = 3, .send_us = 40 };
+    try testing.expectEqual(1, boot.series.reads_in_flight);
     link.port.onAnswered(&request, arrival, site.io.now_us, sample);
+    try testing.expectEqual(0, boot.series.reads_in_flight);
     try testing.expectEqual(before.bytes_in + 50, stage2.traffic.bytes_in);
     try testing.expectEqual(before.packets_in + 1, stage2.traffic.packets_in);
     try testing.expectEqual(4, stage2.traffic.packets_out);

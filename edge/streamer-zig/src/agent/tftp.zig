@@ -7,6 +7,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").tftp;
 const catalogue_module = @import("catalogue.zig");
+const loading = @import("loader/loading.zig");
 const assert = std.debug.assert;
 
 const TftpServer = core.tftp.Server;
@@ -40,6 +41,8 @@ pub fn Tftp(comptime Io: type) type {
         const Owner = struct {
             ref: Boots.Ref,
             what: What,
+            /// Of the boot's transfers.
+            file: u8 = core.boot.Transfers.none,
             /// Acknowledgements that the peer repeated.
             repeated_acks: u16 = 0,
             /// How often its first blocks went out.
@@ -165,9 +168,18 @@ pub fn Tftp(comptime Io: type) type {
                 },
                 .started => |*transfer| {
                     const ref = port.boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
-                    const owner: Owner =
-                        .{ .ref = ref, .what = port.catalogue.what(transfer.file.source) };
                     assert(transfer.slot < port.owners.len);
+                    const name = port.server.sessions[transfer.slot].name();
+                    const owner: Owner = .{
+                        .ref = ref,
+                        .what = port.catalogue.what(transfer.file.source),
+                        .file = loading.onRequest(port.boots, .{
+                            .ref = ref,
+                            .at_us = now_us,
+                            .protocol = .tftp,
+                            .name = name,
+                        }),
+                    };
                     port.owners[transfer.slot] = owner;
                     port.begin(owner, transfer.peer.ip, datagram.len, now_us);
                     port.recordPacket(ref, datagram, now_us);
@@ -190,13 +202,7 @@ pub fn Tftp(comptime Io: type) type {
                     port.suspect(ref, &unanswered.why, now_us);
                 },
                 .finished => |*finished| port.finish(finished, datagram, now_us),
-                .failed => |*failed| {
-                    const owner = port.takeOwner(failed.transfer.slot) orelse return;
-                    assert(port.owners[failed.transfer.slot] == null);
-                    port.credit(owner, .{ .retries = failed.retries }, now_us);
-                    port.recordPacket(owner.ref, datagram, now_us);
-                    port.suspect(owner.ref, &failed.why, now_us);
-                },
+                .failed => |*failed| port.fail(failed, datagram, now_us),
                 .refused => |*refused| port.onRefused(refused, now_us),
             }
         }
@@ -216,10 +222,37 @@ pub fn Tftp(comptime Io: type) type {
                 .retries = finished.retries,
             }, now_us);
             port.recordPacket(owner.ref, datagram, now_us);
+            loading.onProgress(port.boots, owner.ref, owner.file, now_us, .{
+                .bytes = finished.bytes,
+                .retransmitted = finished.retries,
+                .outcome = .done,
+            });
             port.boots.apply(owner.ref, now_us, switch (owner.what) {
                 .boot_program => .nbp_end,
                 else => |what| .{ .loader_end = loaderFile(what) },
             });
+        }
+
+        fn fail(
+            port: *Self,
+            failed: *const @FieldType(TftpServer.Event, "failed"),
+            datagram: []const u8,
+            now_us: u64,
+        ) void {
+            const owner = port.takeOwner(failed.transfer.slot) orelse return;
+            assert(port.owners[failed.transfer.slot] == null);
+            port.credit(owner, .{ .retries = failed.retries }, now_us);
+            loading.onProgress(port.boots, owner.ref, owner.file, now_us, .{
+                .bytes = failed.bytes,
+                .retransmitted = failed.retries,
+                .outcome = switch (failed.why) {
+                    .timeout, .evicted => .timeout,
+                    .peer_error => .refused,
+                    .superseded, .aborted => .aborted,
+                },
+            });
+            port.recordPacket(owner.ref, datagram, now_us);
+            port.suspect(owner.ref, &failed.why, now_us);
         }
 
         fn begin(port: *Self, owner: Owner, ip: base.Ip4, size: usize, now_us: u64) void {
@@ -275,8 +308,12 @@ pub fn Tftp(comptime Io: type) type {
                 .name = .tftp_error,
                 .number = @backingInt(wire.ErrorCode.file_not_found),
             });
-            if (is_loaders) return port.boots.apply(ref, now_us, .{ .loader_begin = .other });
             const boot = port.boots.get(ref) orelse return;
+            loading.onMissing(
+                port.boots,
+                .{ .ref = ref, .at_us = now_us, .protocol = .tftp, .name = name },
+            );
+            if (is_loaders) return port.boots.apply(ref, now_us, .{ .loader_begin = .other });
             if (boot.facts.program) |*program| if (!program.file.eql(&refused.name)) return;
             port.boots.apply(
                 ref,

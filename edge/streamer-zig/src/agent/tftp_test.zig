@@ -98,6 +98,46 @@ test "a boot program's download is the boot's first phase, and its last acknowle
     try testing.expectEqual(2, site.io.tftp_acks);
     try testing.expectEqual(boot.record(.nbp).?.traffic.bytes_out, link.port.sent_bytes);
     for (link.port.owners) |owner| try testing.expectEqual(null, owner);
+    const file = boot.transfers.slots[0].?;
+    try testing.expectEqualStrings("undionly.kpxe", file.name.slice());
+    try testing.expectEqual(.tftp, file.protocol);
+    try testing.expectEqual(7, file.bytes);
+    try testing.expectEqual(.done, file.outcome.?);
+}
+
+test "each file of a boot is in its report: loaded, left, requested again, and missing" {
+    const site: *Site = try .create();
+    defer site.destroy();
+    site.open(1).kernel = .{ .fd = 3, .size = 100 };
+    var link: Link = try .init(site);
+    defer link.deinit();
+    try link.request("kernel");
+    // Nobody has proved the address yet.
+    try testing.expectEqual(0, link.boot().transfers.count());
+    try link.send(.{ .ack = 0 });
+    const kernel = &link.boot().transfers.slots[0].?;
+    try testing.expectEqual(null, kernel.outcome);
+    site.io.now_us += 2 * std.time.us_per_s;
+    link.port.tick(site.io.now_us);
+    try link.send(.{ .err = .{ .code = .disk_full, .text = "no memory" } });
+    try testing.expectEqual(.refused, kernel.outcome.?);
+    try testing.expectEqual(1, kernel.retransmitted);
+    try testing.expectEqual(0, kernel.bytes);
+    try testing.expect(kernel.last_us - kernel.start_us >= 2 * std.time.us_per_s);
+    try link.request("kernel");
+    try link.send(.{ .ack = 0 });
+    try link.send(.{ .ack = 1 });
+    try testing.expectEqual(.done, kernel.outcome.?);
+    try testing.expectEqual(100, kernel.bytes);
+    try testing.expectEqual(2, kernel.requests);
+    try link.request("grub/x86_64-efi/command.lst");
+    const missing = link.boot().transfers.slots[1].?;
+    try testing.expectEqualStrings("grub/x86_64-efi/command.lst", missing.name.slice());
+    try testing.expectEqual(.not_found, missing.outcome.?);
+    // A device that has its session loads nothing more.
+    link.boot().stream_was_open = true;
+    try link.request("another.lst");
+    try testing.expectEqual(2, link.boot().transfers.count());
 }
 
 test "kernel and initrd are files of the boot's version, read as long as the transfer lasts" {

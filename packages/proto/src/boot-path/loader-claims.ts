@@ -1,6 +1,6 @@
 import { at, type Claim, clip, ranks } from './claim.ts'
 import { type OwnerName, ownerOf } from './owners.ts'
-import { type LoaderStepName, loaderStepsMax, type TracedBoot, type TracedPhase } from './traced-boot.ts'
+import { type LoaderStepName, loaderStepsMax, type TracedBoot, type TracedPhase, transfersMax } from './traced-boot.ts'
 
 const stepOwners: Record<LoaderStepName, OwnerName> = {
   dhcp: 'loader_dhcp',
@@ -21,7 +21,8 @@ const stepNames: Record<LoaderStepName, string> = {
 /**
  * The parts of the loader's phase: what it downloads, and between that what it does by itself. Empty from older edges.
  */
-export function loaderClaims({ loaderSteps, menuEntry }: TracedBoot, phase: TracedPhase, endUs: number): Claim[] {
+export function loaderClaims(boot: TracedBoot, phase: TracedPhase, endUs: number): Claim[] {
+  const { loaderSteps, menuEntry } = boot
   const steps = loaderSteps.slice(0, loaderStepsMax).sort((a, b) => a.startUs - b.startUs)
   if (steps.length === 0) return []
   const claims: Claim[] = []
@@ -44,13 +45,27 @@ export function loaderClaims({ loaderSteps, menuEntry }: TracedBoot, phase: Trac
       rank: ranks.loaderStep,
       owner: ownerOf(stepOwners[name]),
       source: 'observed',
-      evidence: `The edge served ${stepNames[name]} from ${at(startUs)} to ${at(stepEndUs)}.`,
+      evidence: `The edge served ${stepNames[name]} from ${at(startUs)} to ${at(stepEndUs)}${filesIn(boot, startUs, stepEndUs)}.`,
     })
     if (stepEndUs < doneUs) continue
     doneUs = stepEndUs
     done = stepNames[name]
   }
   return claims.map((claim) => clip(claim, { fromUs: phase.startUs, toUs: endUs }))
+}
+
+/** More names would hide the sentence that they are in. */
+const namesMax = 3
+
+/** Names the files that the device requested within a step. */
+function filesIn({ transfers }: TracedBoot, fromUs: number, toUs: number): string {
+  const names = transfers
+    .slice(0, transfersMax)
+    .filter(({ startUs, bytes }) => bytes > 0 && startUs >= fromUs && startUs <= toUs)
+    .map(({ name }) => `“${name}”`)
+  if (names.length === 0) return ''
+  const more = names.length > namesMax ? ` and ${names.length - namesMax} more` : ''
+  return `: ${names.slice(0, namesMax).join(', ')}${more}`
 }
 
 /** Tells whether a silence is inside of a download. */

@@ -18,7 +18,7 @@ function step(group: TracedStep['group'], name: string, [startMs, durationMs]: [
 
 function boot(changes: Partial<TracedBoot>): TracedBoot {
   const nothing = { guest: null, routerWait: null, handOver: null, menuEntry: null, readTimes: null }
-  const none = { offers: [], loaderSteps: [] }
+  const none = { offers: [], loaderSteps: [], transfers: [] }
   return Object.assign({ outcome: 'ready' as const, totalUs: 0, phases: [], ...nothing, ...none }, changes)
 }
 
@@ -140,8 +140,17 @@ test('a loader’s phase is told by its DHCP exchange, its downloads, and what i
         { name: 'kernel', startUs: 3_400 * ms, durationUs: 4_600 * ms },
         { name: 'initrd', startUs: 8_100 * ms, durationUs: 1_900 * ms },
       ],
+      transfers: [
+        { name: 'boot.ipxe', startUs: 3_300 * ms, bytes: 300 },
+        { name: 'pxelinux.cfg/default', startUs: 8_200 * ms, bytes: 0 },
+        ...['a', 'b', 'c', 'd'].map((name) => ({ name, startUs: 8_100 * ms, bytes: 1 })),
+      ],
     }),
   )
+  expect(path.segments.find(({ owner }) => owner.key === 'loader_script')?.evidence).toBe(
+    'The edge served the script from +3.300 s to +3.320 s: “boot.ipxe”.',
+  )
+  expect(path.segments.at(-1)?.evidence).toMatch(/: “a”, “b”, “c” and 1 more\.$/)
   expect(readable(path)).toEqual([
     '0-1000 nbp observed',
     '1000-3000 loader_start observed',
@@ -238,6 +247,7 @@ function hostileBoot(random: (below: number) => number): TracedBoot {
       startUs: time(),
       durationUs: random(3) === 0 ? null : time(),
     })),
+    transfers: some(40, () => ({ name: '“”\u202e=1+1', startUs: time(), bytes: random(3) })),
     routerWait: { ...span(), solicitations: random(3) },
     handOver: { atUs: time() },
   })

@@ -36,6 +36,8 @@ export interface TracedBoot {
   offers: readonly { atUs: number; server: string; ours: boolean; kind: 'address' | 'proxy' | 'both' }[]
   routerWait: { atUs: number; durationUs: number; solicitations: number } | null
   loaderSteps: readonly { name: LoaderStepName; startUs: number; durationUs: number | null }[]
+  /** Files that the device loaded; it chose their names. */
+  transfers: readonly { name: string; startUs: number; bytes: number }[]
   handOver: { atUs: number } | null
   menuEntry: string | null
   readTimes: {
@@ -50,3 +52,4 @@ export const stepsMax = 24
 export const gapsMax = 8
 export const offersMax = 8
 export const loaderStepsMax = 5
+export const transfersMax = 24

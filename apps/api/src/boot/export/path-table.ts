@@ -5,7 +5,7 @@ import { type ExportedBoot, readable } from './exported-boot.ts'
 const byteOrderMark = '\uFEFF'
 const heading = ['track', 'name', 'source', 'startUs', 'durationUs', 'percent', 'evidence']
 
-/** A boot for spreadsheets: its critical path, its phases and the device's own steps, a line each. */
+/** A boot for spreadsheets: its critical path, its phases, transfers and the device's own steps, a line each. */
 export function pathTable({ boot, path }: ExportedBoot): string {
   const percent = (us: number) => Number(((us / Math.max(1, path.totalUs)) * 100).toFixed(3))
   const lines = [
@@ -26,6 +26,15 @@ export function pathTable({ boot, path }: ExportedBoot): string {
       durationUs,
       durationUs === null ? null : percent(durationUs),
       null,
+    ]),
+    ...boot.transfers.map(({ name, protocol, startUs, durationUs, bytes, retransmitted, outcome }) => [
+      `${protocol} transfer`,
+      readable(name),
+      'observed',
+      startUs,
+      durationUs,
+      percent(durationUs),
+      `${bytes} bytes, ${retransmitted} retransmitted, ${outcome ?? 'not finished'}`,
     ]),
     ...(boot.guest?.steps ?? []).map(({ group, name, startUs, durationUs }) => [
       `${group} step`,

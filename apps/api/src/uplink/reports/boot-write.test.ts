@@ -38,6 +38,21 @@ describe('what a boot’s report says of its way to the boot program', () => {
         { name: 'script', startUs: 500, durationUs: 20 },
         { name: 'kernel', startUs: 600 },
       ],
+      transfers: [
+        {
+          name: 'snponly.efi',
+          protocol: 'tftp',
+          startUs: 1,
+          durationUs: 2,
+          bytes: 3,
+          retransmitted: 4,
+          requests: 5,
+          outcome: 'done',
+        },
+        { name: 'kernel', protocol: 'http', startUs: 600, durationUs: 7, bytes: 8 },
+      ],
+      transfersLeftOut: 9,
+      series: { widthUs: 100_000, bytes: [1, 0, 2], reads: [0, 0, 1] },
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
       readTimes: { turnaround: { firstBucket: 10, counts: [1, 2], maxUs: 1500, sumUs: 3500 } },
       lastPackets: {
@@ -59,6 +74,12 @@ describe('what a boot’s report says of its way to the boot program', () => {
         { name: 'script', startUs: 500, durationUs: 20 },
         { name: 'kernel', startUs: 600, durationUs: null },
       ],
+      transfers: [
+        { name: 'snponly.efi', protocol: 'tftp', bytes: 3, retransmitted: 4, requests: 5, outcome: 'done' },
+        { name: 'kernel', protocol: 'http', durationUs: 7, retransmitted: 0, requests: 1, outcome: null },
+      ],
+      transfersLeftOut: 9,
+      series: { widthUs: 100_000, bytes: [1, 0, 2], retransmissions: [0, 0, 0], reads: [0, 0, 1] },
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
       readTimes: {
         turnaround: { count: 3, maxUs: 1500, sumUs: 3500 },
@@ -107,6 +128,9 @@ describe('what a boot’s report says of its way to the boot program', () => {
       menuEntry: null,
       routerWait: null,
       loaderSteps: [],
+      transfers: [],
+      transfersLeftOut: 0,
+      series: null,
       readAhead: null,
       readTimes: null,
       facts: { program: null },
@@ -121,6 +145,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
 
   test('in words that are not printable, more used than was asked for, or times beyond the last bucket, counts as lost, and the next report is applied', async () => {
     const damaged = newBoot({ offers: [{ ...own, file: 'a\u001bb' }] })
+    const unequal = newBoot({ series: { widthUs: 1, bytes: [1, 2], reads: [1] } })
     const absurd = newBoot({
       readAhead: { hadProfile: true, askedBytes: 4096, usedBytes: 8192, waitedReads: 0 },
     })
@@ -128,8 +153,8 @@ describe('what a boot’s report says of its way to the boot program', () => {
       readTimes: { fetch: { firstBucket: 20, counts: [1, 1, 1, 1, 1], maxUs: 1, sumUs: 1 } },
     })
     const next = newBoot({})
-    await site().report(damaged, absurd, endless, next)
-    for (const { id } of [damaged, absurd, endless])
+    await site().report(damaged, unequal, absurd, endless, next)
+    for (const { id } of [damaged, unequal, absurd, endless])
       expect((await site().tryQuery('boot.get', { bootId: id })).status).toBe(404)
     expect((await getBoot(next.id)).outcome).toBe('ready')
   })

@@ -25,6 +25,7 @@ import { CriticalPath } from './path/critical-path'
 import { baselineOf } from './path/usual'
 import { PhaseTable, StepTable } from './phase-table'
 import { ReadSizeHistogram, ReadTimesTable, readSizeRows } from './read-times-table'
+import { TransfersPanel } from './transfers/transfers-panel'
 import { BootWaterfall } from './waterfall/boot-waterfall'
 
 /** Earlier boots do not change while one is looked at. */
@@ -43,6 +44,7 @@ function Boot({ boot }: { boot: BootDetail }) {
   const { data: usual } = useQuery(useTRPC().boot.usual.queryOptions({ bootId: boot.id }, earlierBoots))
   const name = boot.deviceName ?? boot.mac
   const readSizes = readSizeRows(boot.phases)
+  const isUnsuccessful = boot.outcome === 'failed' || boot.outcome === 'silent'
   return (
     <Page>
       <PageName name={`Boot of ${name}`} />
@@ -63,8 +65,8 @@ function Boot({ boot }: { boot: BootDetail }) {
       {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
       <CriticalPath key={boot.id} boot={boot} baseline={baselineOf(usual)} />
       <BootWaterfall key={`timeline of ${boot.id}`} boot={boot} usual={usual} />
-      <LastPackets packets={boot.lastPackets} />
-      <OffersPanel boot={boot} />
+      {isUnsuccessful && <Exchange boot={boot} />}
+      <TransfersPanel boot={boot} />
       {boot.readTimes && (
         <Panel title="Disk read latency" flush>
           <ReadTimesTable readTimes={boot.readTimes} running={boot.outcome === null} />
@@ -81,6 +83,7 @@ function Boot({ boot }: { boot: BootDetail }) {
         </Panel>
       )}
       <FilesPanel bootId={boot.id} isOver={boot.outcome !== null} />
+      {!isUnsuccessful && <Exchange boot={boot} />}
       <CapturePanel boot={boot} />
       <div className="grid items-start gap-5 lg:grid-cols-2">
         <Panel title="Details" className="lg:row-span-2">
@@ -94,6 +97,16 @@ function Boot({ boot }: { boot: BootDetail }) {
         )}
       </div>
     </Page>
+  )
+}
+
+/** What passed between device and servers at the start: the first thing to look at where a boot failed. */
+function Exchange({ boot }: { boot: BootDetail }) {
+  return (
+    <>
+      <LastPackets packets={boot.lastPackets} />
+      <OffersPanel boot={boot} />
+    </>
   )
 }
 

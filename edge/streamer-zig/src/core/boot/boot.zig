@@ -17,9 +17,12 @@ const boot_packets = @import("packets.zig");
 const BootReadAhead = @import("read_ahead_tally.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
+const LiveReports = @import("live_reports.zig");
 const LoaderSteps = @import("loader_steps.zig");
 const LostDevice = @import("lost.zig");
 const RouterWait = @import("router_wait.zig");
+const Series = @import("traffic/series.zig");
+const Transfers = @import("traffic/transfers.zig");
 const BootFailover = @import("failover.zig").BootFailover;
 const assert = std.debug.assert;
 
@@ -97,6 +100,9 @@ menu_wait_us: u64 = 0,
 /// What is known of waits for an IPv6 router.
 router_wait: RouterWait = .{},
 loader_steps: LoaderSteps = .{},
+transfers: Transfers = .{},
+series: Series = .{},
+live_reports: LiveReports = .{},
 /// Title of the menu entry that was chosen.
 menu_entry: base.UntrustedText = .empty,
 /// The loader was active after the boot program; until then, parts of the program may still
@@ -587,6 +593,7 @@ pub fn onRestart(boot: *Boot, now_us: u64) void {
     assert(now_us >= boot.started_us);
     boot.touched = false;
     boot.live_changes = .{};
+    boot.series.reads_in_flight = 0;
     // Who read it has ended with the process.
     if (!boot.assignment.image.isKnown()) boot.assignment.image = .to_be_read;
     const age_us = now_us - boot.started_us;
@@ -639,6 +646,7 @@ fn count(boot: *Boot, phase: Phase, now_us: u64, traffic: Traffic) void {
     const found = boot.mutable(phase) orelse return;
     if (found.end_us == null) found.touch(now_us);
     found.count(traffic);
+    boot.series.onSent(now_us, traffic.bytes_out, traffic.retries);
 }
 
 fn load(boot: *Boot, phase: Phase, event_us: u64, traffic: Traffic) void {
@@ -823,8 +831,10 @@ fn streamRead(boot: *Boot, now_us: u64, size: u64, attempt: u16, missing_fragmen
         if (boot.suspicion) |failure| if (failure.cause == .path_mtu_black_hole) {
             boot.suspicion = null;
         };
+        boot.series.onRead(now_us);
         return stage2.countRead(size);
     }
+    boot.series.onSent(now_us, 0, 1);
     boot.onRetransmit(size, missing_fragments);
     stage2.count(.{ .retries = 1, .missing_fragments = missing_fragments });
 }

@@ -1,8 +1,9 @@
 //! Encodes a boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in
-//! src/uplink.ts), at most 4 KiB plus its read times. If it does not fit, parts are dropped in this
-//! order: the device's shortest units down to 12 steps in all, offers down to four, shortest gaps,
-//! size histograms, the loader's steps, read times by phase, read times, text chosen by devices and
-//! servers, offers down to two, the device's other steps, all offers, earliest phases.
+//! src/uplink.ts), at most 4 KiB plus its read times, transfers and series, which have capacities
+//! of their own. If it does not fit, parts are dropped in this order: the device's shortest units
+//! down to 12 steps in all, offers down to four, shortest gaps, size histograms, the loader's
+//! steps, read times by phase, read times, text chosen by devices and servers, offers down to two,
+//! the device's other steps, all offers, earliest phases.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,6 +14,8 @@ const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
 const LoaderSteps = @import("loader_steps.zig");
 const LostDevice = @import("lost.zig");
+const Series = @import("traffic/series.zig");
+const Transfers = @import("traffic/transfers.zig");
 const key_text = @import("../uplink/key_text.zig");
 const stream = @import("wire").stream;
 const assert = std.debug.assert;
@@ -24,8 +27,13 @@ const Stringify = std.json.Stringify;
 /// Without read times, which have a capacity of their own and displace none of a device's steps.
 const size_bare_max = 4096;
 const size_of_times_max = 2048;
+/// Transfers that do not fit are counted only.
+const size_of_transfers_max = 2048;
+/// Each bucket has at most 10 + 5 + 5 digits and three commas.
+const size_of_series_max = 100 + 23 * Series.buckets_max;
 /// For the boot and for each of two phases.
-pub const size_max = size_bare_max + 3 * size_of_times_max;
+pub const size_max =
+    size_bare_max + 3 * size_of_times_max + size_of_transfers_max + size_of_series_max;
 
 /// JSON numbers stay exact up to here.
 pub const number_max = (1 << 53) - 1;
@@ -68,8 +76,8 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
         const times_count: usize = if (!cut.read_times or boot.read_times.isEmpty())
             0
         else if (cut.read_phases and boot.read_times.system != null) 3 else 1;
-        var writer: std.Io.Writer =
-            .fixed(buffer[0 .. size_bare_max + times_count * size_of_times_max]);
+        const size = size_bare_max + times_count * size_of_times_max + sizeOfFiles(boot);
+        var writer: std.Io.Writer = .fixed(buffer[0..size]);
         if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
         if (cut.steps_kept > steps_kept_long) {
             cut.steps_kept -= 1;
@@ -137,6 +145,8 @@ fn write(
     if (boot.device_key) |*device_key| try writeDeviceKey(&json, device_key);
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
     if (cut.loader_steps) try writeLoaderSteps(&json, &boot.loader_steps);
+    try writeTransfers(&json, &boot.transfers);
+    try writeSeries(&json, &boot.series);
     if (cut.read_times) try writeReadTimes(&json, &boot.read_times, cut.read_phases);
     if (cut.offers_kept > 0) try writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
     if (cut.texts and boot.menu_entry.size > 0)
@@ -208,6 +218,78 @@ fn writeLoaderSteps(json: *Stringify, loader: *const LoaderSteps) Stringify.Erro
         if (step.end_us) |end_us| try number(json, "durationUs", end_us -| step.start_us);
         try json.endObject();
     }
+    try json.endArray();
+}
+
+/// What transfers and series take: they displace nothing else, and nothing displaces them.
+fn sizeOfFiles(boot: *const Boot) usize {
+    var discarded: [size_of_transfers_max + size_of_series_max]u8 = undefined;
+    var scratch: std.Io.Writer = .fixed(&discarded);
+    var json: Stringify = .{ .writer = &scratch };
+    json.beginObject() catch unreachable;
+    writeTransfers(&json, &boot.transfers) catch unreachable;
+    writeSeries(&json, &boot.series) catch unreachable;
+    return scratch.buffered().len;
+}
+
+/// Writes nothing if there are none. Leaves out the last ones that do not fit.
+fn writeTransfers(json: *Stringify, transfers: *const Transfers) Stringify.Error!void {
+    if (transfers.count() == 0) return;
+    // The fields beside the list.
+    const reserve = 64;
+    var discarded: [size_of_transfers_max - reserve]u8 = undefined;
+    var scratch: std.Io.Writer = .fixed(&discarded);
+    var trial: Stringify = .{ .writer = &scratch };
+    trial.beginArray() catch unreachable;
+    var fitting: u8 = 0;
+    for (transfers.slots[0..transfers.count()]) |*slot| {
+        writeTransfer(&trial, &slot.*.?) catch break;
+        fitting += 1;
+    }
+    try json.objectField("transfers");
+    try json.beginArray();
+    for (transfers.slots[0..fitting]) |*slot| try writeTransfer(json, &slot.*.?);
+    try json.endArray();
+    const left_out = @as(u64, transfers.left_out) + transfers.count() - fitting;
+    if (left_out > 0) try number(json, "transfersLeftOut", left_out);
+}
+
+fn writeTransfer(json: *Stringify, transfer: *const Transfers.Transfer) Stringify.Error!void {
+    try json.beginObject();
+    try field(json, "name", transfer.name.slice());
+    try field(json, "protocol", @tagName(transfer.protocol));
+    try number(json, "startUs", transfer.start_us);
+    try number(json, "durationUs", transfer.last_us - transfer.start_us);
+    try number(json, "bytes", transfer.bytes);
+    if (transfer.retransmitted > 0) try number(json, "retransmitted", transfer.retransmitted);
+    if (transfer.requests > 1) try number(json, "requests", transfer.requests);
+    if (transfer.outcome) |outcome| try field(json, "outcome", @tagName(outcome));
+    try json.endObject();
+}
+
+/// Writes nothing if nothing was sent, and no list of zeros.
+fn writeSeries(json: *Stringify, series: *const Series) Stringify.Error!void {
+    if (series.used == 0) return;
+    try json.objectField("series");
+    try json.beginObject();
+    try number(json, "widthUs", series.width_us);
+    try writeBuckets(json, series, "bytes");
+    try writeBuckets(json, series, "retransmissions");
+    try writeBuckets(json, series, "reads");
+    try json.endObject();
+}
+
+fn writeBuckets(
+    json: *Stringify,
+    series: *const Series,
+    comptime name: []const u8,
+) Stringify.Error!void {
+    for (series.slice()) |*bucket| {
+        if (@field(bucket, name) > 0) break;
+    } else return;
+    try json.objectField(name);
+    try json.beginArray();
+    for (series.slice()) |*bucket| try json.write(@field(bucket, name));
     try json.endArray();
 }
 

@@ -43,6 +43,60 @@ pub fn testBoot() Boot {
     return boot;
 }
 
+test "files and the series of a boot have their own capacity, whatever they are named" {
+    var boot = testBoot();
+    var buffer: [size_max]u8 = undefined;
+    const bare = encode(&boot, .{ .revision = 1 }, &buffer).len;
+    const hostile: [64]u8 = @splat('"');
+    for (0..40) |index| {
+        var name = hostile;
+        name[0] = @intCast('a' + index % 26);
+        name[1] = @intCast('a' + index / 26);
+        const file = boot.transfers.onRequest(index, .tftp, &name);
+        boot.transfers.onProgress(file, std.math.maxInt(u64), .{
+            .bytes = std.math.maxInt(u64),
+            .retransmitted = std.math.maxInt(u64),
+            .outcome = .timeout,
+        });
+    }
+    for (0..64) |index| {
+        boot.series.onSent(index * 100_000, std.math.maxInt(u64), std.math.maxInt(u64));
+        boot.series.onRead(index * 100_000);
+    }
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(text.len < bare + 2048 + 1600);
+    const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
+    defer parsed.deinit();
+    const fields = parsed.value.object;
+    const listed = fields.get("transfers").?.array.items.len;
+    try testing.expect(listed > 4 and listed < 24);
+    try testing.expectEqual(40, listed + @as(u64, @intCast(
+        fields.get("transfersLeftOut").?.integer,
+    )));
+    const series = fields.get("series").?.object;
+    for ([_][]const u8{ "bytes", "retransmissions", "reads" }) |list|
+        try testing.expectEqual(64, series.get(list).?.array.items.len);
+}
+
+test "a file's transfer and the series are reported as UPLINK.md has them" {
+    var boot = testBoot();
+    const kernel = boot.transfers.onRequest(1000, .http, "kernel");
+    boot.transfers.onProgress(kernel, 5000, .{ .bytes = 700, .outcome = .done });
+    boot.transfers.onMissing(2000, .tftp, "pxelinux.cfg/default");
+    boot.series.onSent(250_000, 9, 0);
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.find(
+        u8,
+        text,
+        "\"transfers\":[{\"name\":\"kernel\",\"protocol\":\"http\",\"startUs\":1000," ++
+            "\"durationUs\":4000,\"bytes\":700,\"outcome\":\"done\"}," ++
+            "{\"name\":\"pxelinux.cfg/default\",\"protocol\":\"tftp\",\"startUs\":2000," ++
+            "\"durationUs\":0,\"bytes\":0,\"outcome\":\"not_found\"}]," ++
+            "\"series\":{\"widthUs\":100000,\"bytes\":[0,0,9]}",
+    ) != null);
+}
+
 test "a report is the JSON of UPLINK.md" {
     var boot = testBoot();
     boot.facts.machine_id = null;

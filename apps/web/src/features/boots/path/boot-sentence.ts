@@ -4,11 +4,10 @@ import { formatDuration } from '../../../lib/format-quantity.ts'
 import type { BootDetail } from '../boot-types'
 import { type Baseline, baselineNames } from './usual.ts'
 
-/** A boot this much slower or faster than the median is unusual. */
-const slowRatio = 1.25
-const fastRatio = 0.8
-/** A phase that exceeds its usual range by less is not worth a sentence. */
+/** What exceeds its usual range by less is not worth a sentence. */
 const excessUsMin = 100_000
+/** Phases that a sentence names as the reasons of a difference. */
+const reasonsMax = 3
 
 type ToldBoot = Pick<BootDetail, 'outcome' | 'totalUs'> & {
   phases: Pick<BootDetail['phases'][number], 'name' | 'startUs' | 'durationUs'>[]
@@ -29,11 +28,10 @@ export function bootSentence(boot: ToldBoot, path: BootPath, baseline: Baseline 
   // No phase has the largest part, such as the time in which a loader asks others than its edge.
   const isToldByPhase = slowest && (slowest.excessUs > largest.us || isInPhase(boot, path, largest))
   const excess = isToldByPhase ? slowest : null
+  const reasons = boot.outcome === 'ready' && baseline ? reasonsOf(boot, path.totalUs, baseline) : ''
   const parts = [
-    `${beginning(boot)} ${formatDuration(path.totalUs)}${boot.outcome === 'ready' ? comparison(path.totalUs, baseline) : ''}`,
-    excess
-      ? `${inPhase(excess.name)} took ${formatDuration(excess.durationUs)}, ${formatDuration(excess.excessUs)} longer than usual`
-      : `${formatDuration(largest.us)} (${formatShare(largest.share)}) belong to “${largest.owner.title}”`,
+    `${beginning(boot)} ${formatDuration(path.totalUs)}${boot.outcome === 'ready' ? comparison(path.totalUs, baseline) : ''}${reasons}`,
+    ...(excess && reasons !== '' ? [] : [excess ? excessText(excess) : shareText(largest)]),
   ]
   const first = (excess && largestWithin(path, excess)) ?? largest.owner
   const advised = [first, ...path.owners.map(({ owner }) => owner)].find(({ help }) => help !== null)
@@ -56,13 +54,37 @@ function beginning({ outcome }: ToldBoot): string {
   return outcome === null ? 'Booting for' : beginnings[outcome]
 }
 
+function excessText({ name, durationUs, excessUs }: Excess): string {
+  return `${inPhase(name)} took ${formatDuration(durationUs)}, ${formatDuration(excessUs)} longer than usual`
+}
+
+function shareText({ us, share, owner }: OwnerShare): string {
+  return `${formatDuration(us)} (${formatShare(share)}) belong to “${owner.title}”`
+}
+
+/** The difference to the median of the boots that it is compared with, if it is outside of their usual range. */
 function comparison(totalUs: number, baseline: Baseline | null): string {
-  const median = baseline?.times.total?.p50Us
-  if (!baseline || !median) return ', with too few earlier boots to compare with'
-  const ratio = totalUs / median
-  const whose = `${baselineNames[baseline.of]}’s median of ${formatDuration(median)}`
-  if (ratio >= slowRatio) return `, ${ratio.toFixed(1)} times ${whose}`
-  return ratio <= fastRatio ? `, faster than ${whose}` : `, close to ${whose}`
+  const usual = baseline?.times.total
+  if (!baseline || !usual) return ', with too few earlier boots to compare with'
+  const range = `${formatDuration(usual.p10Us)} to ${formatDuration(usual.p90Us)} for ${baselineNames[baseline.of]}`
+  if (isSlow(totalUs, usual)) return `, ${formatDuration(totalUs - usual.p50Us)} longer than usual (${range})`
+  if (usual.p10Us - totalUs >= excessUsMin)
+    return `, ${formatDuration(usual.p50Us - totalUs)} shorter than usual (${range})`
+  return `, as usual (${range})`
+}
+
+function isSlow(us: number, { p90Us }: { p90Us: number }): boolean {
+  return us - p90Us >= excessUsMin
+}
+
+/** The phases to which a slow boot owes the most of its difference; empty for an ordinary one. */
+function reasonsOf(boot: ToldBoot, totalUs: number, baseline: Baseline): string {
+  const { total } = baseline.times
+  if (!total || !isSlow(totalUs, total)) return ''
+  const reasons = excesses(boot, baseline)
+    .slice(0, reasonsMax)
+    .map(({ name, excessUs }) => `${inPhase(name)} +${formatDuration(excessUs)}`)
+  return reasons.length === 0 ? '' : `: ${reasons.join(', ')}`
 }
 
 function isInPhase({ phases }: ToldBoot, { segments }: BootPath, { owner }: OwnerShare): boolean {
@@ -80,17 +102,19 @@ interface Excess {
   excessUs: number
 }
 
-/** The phase that is furthest beyond its p90, with the difference to its median; null: none is. */
-export function slowestPhase({ phases }: ToldBoot, { times }: Baseline): Excess | null {
+/** The phase that is furthest beyond what is usual; null: none is. */
+export function slowestPhase(boot: ToldBoot, baseline: Baseline): Excess | null {
+  return excesses(boot, baseline)[0] ?? null
+}
+
+/** The phases beyond their p90, each with the difference to its median, the largest first. */
+function excesses({ phases }: ToldBoot, { times }: Baseline): Excess[] {
   const beyond = phases.flatMap(({ name, startUs, durationUs }) => {
     const usual = times.phases.find((phase) => phase.name === name)
-    if (!usual || durationUs === null || durationUs - usual.p90Us < excessUsMin) return []
+    if (!usual || durationUs === null || !isSlow(durationUs, usual)) return []
     return [{ name, startUs, durationUs, excessUs: durationUs - usual.p50Us }]
   })
-  return beyond.reduce<Excess | null>(
-    (most, excess) => (most && most.excessUs >= excess.excessUs ? most : excess),
-    null,
-  )
+  return beyond.sort((a, b) => b.excessUs - a.excessUs)
 }
 
 function inPhase(name: BootPhase): string {

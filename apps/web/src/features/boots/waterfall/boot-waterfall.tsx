@@ -2,6 +2,7 @@
 
 import { type BootPhase, bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { useState } from 'react'
+import { Button } from '../../../components/button'
 import { Panel } from '../../../components/page'
 import { classNames } from '../../../lib/class-names'
 import { useNow } from '../../../lib/use-now'
@@ -9,6 +10,8 @@ import type { BootDetail } from '../boot-types'
 import { ConsolePanel, useConsole } from '../console-panel'
 import { type BootUsual, baselineOf, usualSentence } from '../path/usual'
 import { unknownSteps } from './guest-steps'
+import type { Series } from './series-layout'
+import { SeriesTable } from './series-rows'
 import { type Span, Waterfall } from './waterfall'
 import { absentPhases, elapsedOf } from './waterfall-layout'
 
@@ -30,6 +33,7 @@ export function BootWaterfall({ boot, usual }: BootWaterfallProps) {
       <Panel title="Timeline" aside={<Legend boot={boot} />}>
         <LiveWaterfall boot={boot} usual={usual} onMark={lines ? setMarked : undefined} />
         {usual && <p className="mt-3 text-ink-soft text-xs">{usualSentence(boot.phases, usual)}</p>}
+        {boot.series && <SeriesInNumbers series={boot.series} />}
         <NotKnown boot={boot} />
       </Panel>
       {lines && <ConsolePanel console={lines} running={running} marked={marked} className="xl:sticky xl:top-16" />}
@@ -58,8 +62,25 @@ function PlacedWaterfall({ boot, usual, onMark, elapsedUs }: LiveWaterfallProps 
       running={boot.outcome === null}
       elapsedUs={elapsedUs}
       usual={baselineOf(usual)?.times.phases}
+      series={boot.series}
       onMark={onMark}
     />
+  )
+}
+
+function SeriesInNumbers({ series }: { series: Series }) {
+  const [open, setOpen] = useState(false)
+  return (
+    <div className="mt-3">
+      <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
+        {open ? 'Hide values over time' : 'Show values over time'}
+      </Button>
+      {open && (
+        <div className="mt-2">
+          <SeriesTable series={series} />
+        </div>
+      )}
+    </div>
   )
 }
 

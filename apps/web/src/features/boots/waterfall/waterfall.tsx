@@ -5,6 +5,8 @@ import { type PointerEvent, useId, useState } from 'react'
 import { countOf, formatDuration, formatOffset } from '../../../lib/format-quantity'
 import { useElementWidth } from '../../../lib/use-element-width'
 import { phaseColour } from '../phase-colour'
+import { pointAt, type Series } from './series-layout'
+import { SeriesRows, SeriesSlider, seriesRowsHeight } from './series-rows'
 import {
   labelSide,
   layOutWaterfall,
@@ -34,12 +36,14 @@ interface WaterfallProps {
   elapsedUs: number
   /** How long each phase usually takes, drawn behind it. */
   usual?: Parameters<typeof layOutWaterfall>[0]['usual'] | undefined
+  /** What the edge sent over time, below the phases. */
+  series?: Series | null | undefined
   /** Called with the time of the phase that the pointer or the focus is on, and null when it leaves. */
   onMark?: ((span: Span | null) => void) | undefined
 }
 
 /** The boot's phases on one axis of time. A picture: the tables below it have the same in numbers. */
-export function Waterfall({ phases, steps = [], running, elapsedUs, usual = [], onMark }: WaterfallProps) {
+export function Waterfall({ phases, steps = [], running, elapsedUs, usual = [], series, onMark }: WaterfallProps) {
   const [frame, frameWidth] = useElementWidth<HTMLDivElement>(widthBeforeMeasure)
   const [pointerX, setPointerX] = useState<number | null>(null)
   const hatchId = useId()
@@ -49,8 +53,12 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, usual = [], 
   const layout = layOutWaterfall({ phases, steps, running, elapsedUs, widthPx, usual })
   const { bars, axis } = layout
   const stepsTop = axisHeight + bars.length * rowHeight
-  const height = stepsTop + stepRowsHeight(layout.steps, narrow)
+  const seriesTop = stepsTop + stepRowsHeight(layout.steps, narrow)
+  const height = seriesTop + (series ? seriesRowsHeight(series) : 0)
   const pointerUs = pointerX === null ? null : axis.fromUs + (pointerX / widthPx) * (axis.toUs - axis.fromUs)
+
+  const point = series && pointerUs !== null ? pointAt(series, pointerUs) : null
+  const pointTo = (us: number) => setPointerX(placeOf(us, axis, widthPx))
 
   function follow(event: PointerEvent<SVGSVGElement>) {
     const frameBox = event.currentTarget.getBoundingClientRect()
@@ -79,16 +87,11 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, usual = [], 
         <g transform={`translate(${gutter} 0)`}>
           <Axis ticks={layout.ticks} height={height} widthPx={widthPx} />
         </g>
-        {bars.map((bar, index) => (
-          <g key={bar.name} transform={`translate(0 ${axisHeight + index * rowHeight})`}>
-            <PhaseTitle title={bootPhaseText(bar.name).title} gutter={gutter} />
-            <g transform={`translate(${gutter} 0)`}>
-              <Bar bar={bar} hatchId={hatchId} widthPx={widthPx} />
-              {index < bars.length - 1 && <Step x={bar.x + bar.width} />}
-            </g>
-          </g>
-        ))}
+        <PhaseRows bars={bars} hatchId={hatchId} gutter={gutter} widthPx={widthPx} />
         <StepRows steps={layout.steps} y={stepsTop} gutter={gutter} widthPx={widthPx} narrow={narrow} />
+        {series && (
+          <SeriesRows series={series} axis={axis} point={point} y={seriesTop} gutter={gutter} widthPx={widthPx} />
+        )}
         {pointerX !== null && pointerUs !== null && (
           <g transform={`translate(${gutter} 0)`}>
             <ReadingLine x={pointerX} us={pointerUs} height={height} widthPx={widthPx} />
@@ -96,8 +99,32 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, usual = [], 
         )}
       </svg>
       {onMark && <PhaseButtons bars={bars} width={gutter - 6} onMark={onMark} />}
+      {series && <SeriesSlider series={series} point={point} gutter={gutter} onPoint={pointTo} />}
     </div>
   )
+}
+
+function placeOf(us: number, { fromUs, toUs }: Span, widthPx: number): number {
+  return Math.min(widthPx, ((us - fromUs) / (toUs - fromUs)) * widthPx)
+}
+
+interface PhaseRowsProps {
+  bars: WaterfallBar[]
+  hatchId: string
+  gutter: number
+  widthPx: number
+}
+
+function PhaseRows({ bars, hatchId, gutter, widthPx }: PhaseRowsProps) {
+  return bars.map((bar, index) => (
+    <g key={bar.name} transform={`translate(0 ${axisHeight + index * rowHeight})`}>
+      <PhaseTitle title={bootPhaseText(bar.name).title} gutter={gutter} />
+      <g transform={`translate(${gutter} 0)`}>
+        <Bar bar={bar} hatchId={hatchId} widthPx={widthPx} />
+        {index < bars.length - 1 && <Step x={bar.x + bar.width} />}
+      </g>
+    </g>
+  ))
 }
 
 /** Returns the width of the column of names left of the bars. */
