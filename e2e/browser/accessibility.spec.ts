@@ -16,6 +16,7 @@ const ofMachines: Places = {
     '/farms',
     '/alerts',
     '/storm',
+    '/findings',
     '/explore',
     '/trash',
     '/discovered',

@@ -8,6 +8,7 @@ import {
   publishFailedBoots,
   publishFillingCaches,
   publishFillingStores,
+  publishFinding,
   publishKeyAlarms,
   publishLostVersions,
   publishPausedRollout,
@@ -29,5 +30,6 @@ export const listeners: Listeners = {
   storesFill: [publishFillingStores],
   captureEnded: [publishEndedCapture],
   alertsChanged: [publishAlerts],
+  findingChanged: [publishFinding],
   edgesFellSilent: [publishSilentEdges],
 }

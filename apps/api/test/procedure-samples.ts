@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { apiSamples } from './api-samples.ts'
+import { findingSamples } from './matrix/finding-samples.ts'
 import { keySamples } from './matrix/key-samples.ts'
 import { rolloutSamples } from './matrix/rollout-samples.ts'
 import { objectSamples } from './object-samples.ts'
@@ -184,6 +185,7 @@ export const samples: Record<string, Sample> = {
   ...keySamples,
   ...scheduleSamples,
   ...rolloutSamples,
+  ...findingSamples,
   'vdisk.list': {},
   ...objectSamples,
   ...versionSamples,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { bootReports, bootWith, EdgeClient } from './edge-client.ts'
+import { createFindingSpares } from './matrix/finding-samples.ts'
 import { createKeySpares } from './matrix/key-samples.ts'
 import { createRolloutSpares } from './matrix/rollout-samples.ts'
 import { menusMadeAt } from './procedure-samples.ts'
@@ -29,6 +30,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const rolloutSpares = await createRolloutSpares(api, rows)
   const others = {
     rolloutSpares,
+    findingSpares: await createFindingSpares(api, rows),
     spares,
     keySpares,
     versionSpares,

@@ -56,6 +56,12 @@ export interface RolloutSpares {
   pausedIds: string[]
 }
 
+/** For what changes a finding: each call another one. */
+export interface FindingSpares {
+  openIds: string[]
+  mutedIds: string[]
+}
+
 export type SampleTenant = TestTenant & {
   organizationName: string
   edgeId: string
@@ -80,6 +86,7 @@ export type SampleTenant = TestTenant & {
   versionSpares: VersionSpares
   keySpares: KeySpares
   rolloutSpares: RolloutSpares
+  findingSpares: FindingSpares
   /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
   spareUserIds: string[]
   spareInvitationIds: string[]

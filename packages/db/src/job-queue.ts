@@ -179,6 +179,8 @@ export const jobNames = [
   'drop old captures',
   'drop old uploads',
   'keep placements',
+  'watch boots',
+  'check findings',
   'delete old versions',
   'clean stores',
   'measure stores',

@@ -21,6 +21,7 @@ const readPermissions: Record<PlaceKind, Permission> = {
   boot_menu: 'boot_menu.read',
   schedule: 'schedule.read',
   schedule_run: 'schedule.read',
+  finding: 'finding.read',
   rollout: 'rollout.read',
   alert: 'alert.read',
   store: 'store.read',

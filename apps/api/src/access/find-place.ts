@@ -83,6 +83,10 @@ const finders: Record<PlaceKind, Find> = {
     })
     return byId(rows, ({ schedule }) => ({ ...schedule, collectionId: null }))
   },
+  async finding(db, asked) {
+    const rows = await db.finding.findMany({ where: { ...whereOf(asked), ...ofLiveSite }, select: { id: true, ...ofSite } })
+    return byId(rows, placeInSite)
+  },
   async rollout(db, asked) {
     const select = { id: true, farmId: true } as const
     const rows = await db.rollout.findMany({ where: { ...whereOf(asked), ...liveRollout }, select })

@@ -220,6 +220,12 @@ export function visibleSchedules(actor: Actor): Prisma.ScheduleWhereInput {
   return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { siteId: { in: bounds.siteIds } }] } : {}
 }
 
+/** A finding is about all boots of its site: who sees a collection of it does not see them. */
+export function visibleFindings(actor: Actor): Prisma.FindingWhereInput {
+  const bounds = boundsOf(actor, 'finding.read')
+  return bounds ? { ...ofLiveSite, OR: ofSites(bounds) } : ofLiveSite
+}
+
 /** Rows in the trash are hidden: a rollout whose farm is there does not exist. */
 export const liveRollout = { farm: { deletionId: null } } satisfies Prisma.RolloutWhereInput
 

@@ -80,6 +80,7 @@ const tables = {
   disk_capture: Prisma.sql`disk_capture`,
   edge: Prisma.sql`edge`,
   farm: Prisma.sql`farm`,
+  finding: Prisma.sql`finding`,
   invitation: Prisma.sql`invitation`,
   rollout: Prisma.sql`rollout`,
   schedule: Prisma.sql`schedule`,

@@ -23,6 +23,7 @@ export interface Events {
   storesFill: { db: DbOrTransaction; now: Date; organizationId: string; edges: FillingEdge[] }
   captureEnded: { db: DbOrTransaction; now: Date; organizationId: string; capture: EndedCapture; place: Place }
   alertsChanged: { db: DbOrTransaction; now: Date; organizationId: string; alerts: ChangedAlert[] }
+  findingChanged: { db: DbOrTransaction; now: Date; finding: ChangedFinding }
   edgesFellSilent: { db: DbOrTransaction; now: Date; organizationId: string; edges: SilentEdge[] }
 }
 
@@ -229,6 +230,22 @@ export interface ChangedAlert {
     /** The path of the dashboard's page with its boots. */
     boots: string
   }
+}
+
+/** A finding that was opened or closed. */
+export interface ChangedFinding {
+  organizationId: string
+  id: string
+  siteId: string
+  vdiskId: string
+  vdiskName: string
+  kind: 'slower' | 'failing'
+  factor: string
+  value: string
+  valueName: string
+  sentence: string
+  since: Date
+  state: 'open' | 'closed'
 }
 
 export interface SilentEdge {

@@ -13,6 +13,8 @@ import { advanceCaptures, dropOldDiskCaptures } from '../disk-capture/advance-ca
 import { findSilentEdges } from '../edge/list-edges.ts'
 import { numberAllEvents } from '../event/number-events.ts'
 import { removeOldEvents } from '../event/remove-old-events.ts'
+import { checkFindings } from '../finding/check-findings.ts'
+import { watchBoots } from '../finding/watch-boots.ts'
 import { dropOldAnswers } from '../idempotency/do-once.ts'
 import { dropOldLoads } from '../load/drop-old-loads.ts'
 import { deleteDueOrganizations } from '../organization/delete-due-organizations.ts'
@@ -81,6 +83,8 @@ const jobs: Job[] = [
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },
   { name: 'keep placements', everySeconds: 10, run: keepPlacements },
+  { name: 'watch boots', everySeconds: 10, run: watchBoots },
+  { name: 'check findings', everySeconds: 10 * minuteSeconds, run: checkFindings },
   { name: 'delete old versions', everySeconds: 5 * minuteSeconds, run: deleteOldVersions },
   { name: 'clean stores', everySeconds: minuteSeconds, run: cleanStores },
   { name: 'measure stores', everySeconds: 10 * minuteSeconds, run: measureSpaces },

@@ -66,6 +66,8 @@ export const permissions = {
   'trash.purge': row(admins, 'permanently delete objects in the trash'),
   'boot_menu.read': row(everybody, 'see boot menus', { upwards: true }),
   'boot_menu.change': row(imageManagers, 'create, change, assign and delete boot menus'),
+  'finding.read': row(everybody, 'see what made boots slower or fail more often'),
+  'finding.change': row(operators, 'acknowledge, mute and explain findings'),
   'schedule.read': row(everybody, 'see boot schedules and their runs'),
   'schedule.change': row(operators, 'create, change, run and delete boot schedules'),
 } as const satisfies Record<string, PermissionRow>

@@ -11,6 +11,7 @@ const placeKinds = [
   'boot_menu',
   'schedule',
   'schedule_run',
+  'finding',
   'rollout',
   'alert',
   'store',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { ofLiveSite } from '../access/visible.ts'
-import type { AuthenticatedEdge, DbOrTransaction } from '../context/service-context.ts'
+import { type AuthenticatedEdge, type DbOrTransaction, ownRow } from '../context/service-context.ts'
 import type { Events, PromotedVersion } from '../events/event-bus.ts'
 import { writeCacheMarks, writeCacheOf } from '../rules/device/write-cache.ts'
 import type { Place } from '../rules/place.ts'
@@ -202,6 +202,34 @@ export async function publishEndedCapture(event: Events['captureEnded']): Promis
         vdiskName: vdisk?.name ?? null,
         versionId: version?.id ?? null,
         versionNumber: version?.number ?? null,
+      },
+    },
+  ])
+}
+
+/** finding.opened and finding.closed. */
+export async function publishFinding({ db, now, finding }: Events['findingChanged']): Promise<void> {
+  const { organizationId, id, siteId, vdiskId } = finding
+  const site = await db.site.findUnique({ where: ownRow({ organizationId }, siteId), select: { farmId: true, name: true } })
+  if (!site) return
+  await publishEvents({ db, now, organizationId }, [
+    {
+      type: finding.state === 'open' ? 'finding.opened' : 'finding.closed',
+      subject: id,
+      place: { farmId: site.farmId, siteId, collectionId: null },
+      objects: { vdiskId },
+      data: {
+        findingId: id,
+        siteId,
+        siteName: site.name,
+        vdiskId,
+        vdiskName: finding.vdiskName,
+        kind: finding.kind,
+        factor: finding.factor,
+        value: finding.value,
+        valueName: finding.valueName,
+        sentence: finding.sentence,
+        since: finding.since.toISOString(),
       },
     },
   ])

@@ -17,6 +17,8 @@ export const webhookEventTypes = [
   'disk_capture.ended',
   'alert.opened',
   'alert.closed',
+  'finding.opened',
+  'finding.closed',
 ] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 /** Sent on demand, to every endpoint. */

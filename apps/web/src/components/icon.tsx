@@ -7,6 +7,7 @@ const paths = {
   storm:
     'M2.5 2.5h3v3h-3zM6.5 2.5h3v3h-3zM10.5 2.5h3v3h-3zM2.5 6.5h3v3h-3zM6.5 6.5h3v3h-3zM10.5 6.5h3v3h-3zM2.5 10.5h3v3h-3zM6.5 10.5h3v3h-3z',
   explore: 'M2.5 13.5v-11M2.5 13.5h11M5 11.5v-2M5 7.5v-2M8 11.5v-5M11 11.5v-1M11 8.5v-5M8 4.5v-1',
+  finding: 'M2.5 12.5l3.5-4 3 2 4.5-6M10.5 4.5h3v3',
   fullScreen: 'M2.5 6v-3.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10',
   schedule: 'M8 14a5.75 5.75 0 1 0 0-11.5A5.75 5.75 0 0 0 8 14zM8 5v3.25l2.25 1.5',
   vdisk:

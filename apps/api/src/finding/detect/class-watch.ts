@@ -101,6 +101,8 @@ const outcomesMax = 2_048
 export const bootsBeforeMin = 64
 /** A trial ends without a finding: smaller shifts than this many boots show are those of drifting networks. */
 export const trialBoots = 50
+/** If boots fail, few of them have a time. */
+const failingBoots = 4 * trialBoots
 const trialAgeMax = 2_000
 /** A finding needs so many boots, of so many devices if the class has them. */
 const bootsMin = 8
@@ -170,7 +172,7 @@ export function watchBoot(state: ClassState, boot: WatchedBoot): Watched {
   const score = isLearned && isUsed && time !== null ? scoreAmong(before, time - Math.round(state.tolerance)) : null
   openTrials(state, boot, isLearned)
   for (const trial of state.trials) addBoot(trial, boot, score)
-  const alarm = findAlarm(state)
+  const alarm = findAlarm(state, boot.isFailed === true)
   state.trials = alarm ? [] : state.trials.filter(isOpen)
   if (alarm) forget(state)
   const isFirst = state.center === 0
@@ -239,9 +241,7 @@ function addBoot(trial: Trial, boot: WatchedBoot, score: number | null): void {
 }
 
 function isOpen({ slower, failing, age }: Trial): boolean {
-  return (
-    Math.min(Math.max(slower.count, 1), failing.count) < trialBoots && slower.count < trialBoots && age < trialAgeMax
-  )
+  return slower.count < trialBoots && failing.count < failingBoots && age < trialAgeMax
 }
 
 interface Candidate {
@@ -255,8 +255,11 @@ interface Candidate {
 const equalEvidence = 1
 const alsoChangedMax = 4
 
-function findAlarm(state: ClassState): Alarm | null {
-  const candidates = state.trials.flatMap((trial) => candidatesOf(state, trial))
+/** @param hasFailed only a boot that failed adds evidence of failures, which takes long to compute */
+function findAlarm(state: ClassState, hasFailed: boolean): Alarm | null {
+  const candidates = state.trials
+    .filter(({ deviceIds }) => deviceIds.length >= Math.min(devicesMin, state.deviceIds.length))
+    .flatMap((trial) => (hasFailed ? [...slowerOf(trial), ...failingOf(trial)] : slowerOf(trial)))
   const first = candidates.find(({ isEnough }) => isEnough)
   if (!first) return null
   const same = candidates.filter(({ kind }) => kind === first.kind)
@@ -277,12 +280,6 @@ function findAlarm(state: ClassState): Alarm | null {
     evidence,
     alsoChanged: [...also.values()].slice(0, alsoChangedMax).map((one) => ({ factor: one.factor, value: one.value })),
   }
-}
-
-/** What a trial shows, of boots and devices enough. */
-function candidatesOf(state: ClassState, trial: Trial): Candidate[] {
-  if (trial.deviceIds.length < Math.min(devicesMin, state.deviceIds.length)) return []
-  return [...slowerOf(trial), ...failingOf(trial)]
 }
 
 /** None if the other boots of the trial's time show half as much: then it is something that they have in common. */

@@ -46,17 +46,15 @@ const oddsCount = 61
  * leave (Jeffreys' prior). Such a ratio exceeds c at any time with a probability of at most 1/c (Ville's inequality).
  */
 export function failingEvidence({ failures, count }: Failing, before: Failing): number {
-  const logs: { same: number; higher: number }[] = []
+  const same: number[] = []
+  const higher: number[] = []
   for (let index = 0; index < oddsCount; index += 1) {
     const odds = oddsFrom + oddsStep * index
     const known = likelihood(before.failures + 0.5, before.count + 1, odds)
-    for (const ratio of oddsRatios)
-      logs.push({
-        same: known + likelihood(failures, count, odds),
-        higher: known + likelihood(failures, count, odds + Math.log(ratio)),
-      })
+    same.push(known + likelihood(failures, count, odds) + Math.log(oddsRatios.length))
+    for (const ratio of oddsRatios) higher.push(known + likelihood(failures, count, odds + Math.log(ratio)))
   }
-  return sumOfLogs(logs.map(({ higher }) => higher)) - sumOfLogs(logs.map(({ same }) => same))
+  return sumOfLogs(higher) - sumOfLogs(same)
 }
 
 /** @param odds the logarithm of the odds of a failure */

@@ -13,6 +13,7 @@ import { edgeRouter } from '../../edge/router.ts'
 import { eventRouter } from '../../event/router.ts'
 import { exploreRouter } from '../../explore/router.ts'
 import { farmRouter } from '../../farm/router.ts'
+import { findingRouter } from '../../finding/router.ts'
 import { loadRouter } from '../../load/router.ts'
 import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
@@ -56,6 +57,7 @@ export const appRouter = router({
   event: eventRouter,
   overview: overviewRouter,
   farm: farmRouter,
+  finding: findingRouter,
   site: siteRouter,
   edge: edgeRouter,
   collection: collectionRouter,

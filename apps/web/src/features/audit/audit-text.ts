@@ -49,6 +49,7 @@ const pages = new Map(
     boot_menu: '/boot-menus',
     schedule: '/schedules',
     rollout: '/edges/rollouts',
+    finding: '/findings',
     member: '/members',
     service_account: '/service-accounts',
   }),

@@ -29,6 +29,7 @@ export const placeGroups: PlaceGroup[] = [
       { href: '/boots', title: 'Boots', icon: 'boot', key: 'b' },
       { href: '/explore', title: 'Explore', icon: 'explore', key: 'i' },
       { href: '/alerts', title: 'Alerts', icon: 'alert', permission: 'alert.read', key: 'p' },
+      { href: '/findings', title: 'Findings', icon: 'finding', permission: 'finding.read', key: 'l' },
       { href: '/storm', title: 'Storm', icon: 'storm', key: 'x' },
       { href: '/schedules', title: 'Schedules', icon: 'schedule', permission: 'schedule.read', key: 'c' },
     ],

@@ -8,6 +8,7 @@ import { Tag, type Tone } from '../../components/tag'
 import { formatBytes } from '../../lib/format-quantity'
 import { formatInstantInFull, formatUtc } from '../../lib/format-time'
 import { useTRPC } from '../../lib/trpc'
+import { VersionFindings } from '../findings/version-findings'
 import { BootProfiles, ClearBootProfile } from './boot-profiles'
 import { type ChainRow, layOutChain } from './chain-layout'
 import { devicesText } from './preview-text'
@@ -104,6 +105,7 @@ function VersionCard({ vdisk, version }: VersionCardProps) {
           </p>
         )}
         <Booted version={version} />
+        <VersionFindings vdiskId={vdisk.id} versionId={version.id} />
         <Stored version={version} />
         <ClearBootProfile vdisk={vdisk} version={version} />
       </div>

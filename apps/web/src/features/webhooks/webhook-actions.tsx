@@ -203,6 +203,8 @@ export const eventText: Record<WebhookEvent, string> = {
   'disk_capture.ended': 'Capture of a disk ended',
   'alert.opened': 'Alert opened',
   'alert.closed': 'Alert closed',
+  'finding.opened': 'Boots became slower or fail more',
+  'finding.closed': 'Boots are as before again',
 }
 
 const events = Object.keys(eventText) as WebhookEvent[]

@@ -272,6 +272,7 @@ export const vocabulary: Record<string, string> = {
   revokedAt: 'When it was revoked.',
   role: 'Name of the role.',
   roles: 'The roles.',
+  findingId: 'Identifies the finding.',
   rolloutId: 'Identifies the rollout.',
   root: 'Hash over the whole content.',
   rules: 'The rules, of which the first that matches applies.',
