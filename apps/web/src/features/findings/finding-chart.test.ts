@@ -35,6 +35,12 @@ test('each boot that became ready is in the line of its side, at an instant of i
   expect(marks).toEqual([Date.parse(finding.since) / 1000])
 })
 
+test('a zoom shows the boots within it, and all where there are none', () => {
+  const second = Date.parse(finding.since) / 1000
+  expect(findingChart(finding, { from: second - 1, until: second + 1 }).at).toEqual([second])
+  expect(findingChart(finding, { from: 0, until: 1 }).at).toHaveLength(3)
+})
+
 test('the links lead to the boots of each side', () => {
   expect(bootsHref(finding, 'since', finding.evidence)).toBe(
     '/boots?site=site&vdisk=vdisk&since=2026-11-20T12%3A00%3A00.000Z&version=0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701',

@@ -1,13 +1,18 @@
 import type { TimeChartData } from '../../components/charts/time-chart'
-import type { ChartSeries } from '../../components/charts/use-time-plot'
+import type { ChartSeries, Zoom } from '../../components/charts/use-time-plot'
 import type { FindingDetail } from './finding-text.ts'
 
-/** The boots of both sides that became ready, with their medians, and a mark where the change begins. */
-export function findingChart({ since, evidence, valueName }: FindingDetail): TimeChartData {
-  const ready = [...evidence.before, ...evidence.after]
+/**
+ * The boots of both sides that became ready, with their medians, and a mark where the change begins.
+ * @param zoom only boots within it; all if none is
+ */
+export function findingChart({ since, evidence, valueName }: FindingDetail, zoom: Zoom | null = null): TimeChartData {
+  const all = [...evidence.before, ...evidence.after]
     .filter(({ outcome }) => outcome === 'ready')
     .map(({ bootId, startedAt, totalUs }) => ({ bootId, second: Date.parse(startedAt) / 1000, totalUs }))
     .sort((a, b) => a.second - b.second)
+  const zoomed = all.filter(({ second }) => zoom && second >= zoom.from && second <= zoom.until)
+  const ready = zoomed.length > 0 ? zoomed : all
   const isAfter = new Set(evidence.after.map(({ bootId }) => bootId))
   const { total } = evidence
   const of = (wanted: boolean, value: (boot: (typeof ready)[number]) => number | null) =>

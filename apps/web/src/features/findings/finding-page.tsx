@@ -3,9 +3,10 @@
 import { bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { useId } from 'react'
-import { LinkButton, TextLink } from '../../components/button'
+import { useId, useMemo, useState } from 'react'
+import { Button, LinkButton, TextLink } from '../../components/button'
 import { TimeChart } from '../../components/charts/time-chart'
+import type { Zoom } from '../../components/charts/use-time-plot'
 import { Instant } from '../../components/instant'
 import { EmptyState, type Fact, Facts, Page, PageHeader, Panel } from '../../components/page'
 import { type Column, Table } from '../../components/table'
@@ -53,6 +54,8 @@ function Finding({ finding }: { finding: FindingDetail }) {
 
 function Boots({ finding }: { finding: FindingDetail }) {
   const syncKey = useId()
+  const [zoom, setZoom] = useState<Zoom | null>(null)
+  const chart = useMemo(() => findingChart(finding, zoom), [finding, zoom])
   const { evidence } = finding
   const { before, after, failedBefore, failedAfter } = evidence
   return (
@@ -60,6 +63,11 @@ function Boots({ finding }: { finding: FindingDetail }) {
       title="Boots"
       aside={
         <>
+          {zoom && (
+            <Button small look="bare" onClick={() => setZoom(null)}>
+              Reset zoom
+            </Button>
+          )}
           <LinkButton href={bootsHref(finding, 'before', evidence)}>View boots before</LinkButton>
           <LinkButton href={bootsHref(finding, 'since', evidence)}>View boots since</LinkButton>
         </>
@@ -71,7 +79,7 @@ function Boots({ finding }: { finding: FindingDetail }) {
           failed.
         </p>
         {before.length + after.length > failedBefore + failedAfter ? (
-          <TimeChart chart={findingChart(finding)} syncKey={syncKey} onZoom={() => {}} />
+          <TimeChart chart={chart} syncKey={syncKey} onZoom={setZoom} />
         ) : (
           <EmptyState title="No times." text="None of these boots became ready." />
         )}
