@@ -104,7 +104,7 @@ async function readTimings(db: DbTransaction, organizationId: string, rows: Boot
 }
 
 function lengthsOf(phases: { name: BootPhase; durationUs?: number }[]): Timing['phases'] {
-  return Object.fromEntries(phases.flatMap(({ name, durationUs }) => (durationUs ? [[name, durationUs]] : [])))
+  return Object.fromEntries(phases.flatMap(({ name, durationUs }) => (durationUs ? [[name, durationUs] as const] : [])))
 }
 
 /** Reads belong to the phase in which the system streams its disk. */
