@@ -84,7 +84,10 @@ const finders: Record<PlaceKind, Find> = {
     return byId(rows, ({ schedule }) => ({ ...schedule, collectionId: null }))
   },
   async finding(db, asked) {
-    const rows = await db.finding.findMany({ where: { ...whereOf(asked), ...ofLiveSite }, select: { id: true, ...ofSite } })
+    const rows = await db.finding.findMany({
+      where: { ...whereOf(asked), ...ofLiveSite },
+      select: { id: true, ...ofSite },
+    })
     return byId(rows, placeInSite)
   },
   async rollout(db, asked) {

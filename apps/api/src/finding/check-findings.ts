@@ -60,7 +60,14 @@ async function areBootsAsBefore(
 ): Promise<boolean> {
   const { siteId, vdiskId, openedAt, kind } = row
   const { total, before, after, failedBefore, failedAfter } = findingEvidence.parse(row.evidence)
-  const newest = await readBootsAround(db, { organizationId, siteId, vdiskId, at: now, side: 'before', limit: bootsRead })
+  const newest = await readBootsAround(db, {
+    organizationId,
+    siteId,
+    vdiskId,
+    at: now,
+    side: 'before',
+    limit: bootsRead,
+  })
   const boots = newest
     .filter((boot) => boot.startedAt > openedAt && classTextOf(classKeyOf(boot)) === classTextOf(row))
     .slice(0, bootsUsed)

@@ -33,7 +33,10 @@ export async function getFinding(
   { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
   findingId: string,
 ): Promise<FindingDetail> {
-  const row = await db.finding.findUnique({ where: { ...ownRow(actor, findingId), ...ofLiveSite }, select: findingSelect })
+  const row = await db.finding.findUnique({
+    where: { ...ownRow(actor, findingId), ...ofLiveSite },
+    select: findingSelect,
+  })
   if (!row) throw new AppError('not_found')
   return findingDetailOf(row)
 }

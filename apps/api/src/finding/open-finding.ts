@@ -98,6 +98,8 @@ async function readNames(
   })
   return new Map([
     ...versions.map(({ id, number }) => [id, `version ${number}`] as const),
-    ...entries.map(({ id, action, objectName }) => [id, `the change ${action} of ${objectName ?? 'settings'}`] as const),
+    ...entries.map(
+      ({ id, action, objectName }) => [id, `the change ${action} of ${objectName ?? 'settings'}`] as const,
+    ),
   ])
 }

@@ -33,7 +33,10 @@ interface Asked {
 }
 
 /** The boots of a class before a change, and those with it, each the oldest first. */
-export async function readSides(db: DbTransaction, { organizationId, key, factor, value, since }: Asked): Promise<Sides> {
+export async function readSides(
+  db: DbTransaction,
+  { organizationId, key, factor, value, since }: Asked,
+): Promise<Sides> {
   const { siteId, vdiskId } = key
   const around = { organizationId, siteId, vdiskId, at: since, limit: readMax }
   const isOfClass = (boot: BootRow) => classTextOf(classKeyOf(boot)) === classTextOf(key)
@@ -100,7 +103,9 @@ async function readTimings(db: DbTransaction, organizationId: string, rows: Boot
       and detail.received_on = boot.received_on
     where boot_key.organization_id = ${organizationId}::uuid
       and boot_key.boot_id = any(${rows.map(({ id }) => id)}::uuid[])`
-  return new Map(found.map(({ id, phases, readTimes }) => [id, { phases: lengthsOf(phases), parts: partsOf(readTimes) }]))
+  return new Map(
+    found.map(({ id, phases, readTimes }) => [id, { phases: lengthsOf(phases), parts: partsOf(readTimes) }]),
+  )
 }
 
 function lengthsOf(phases: { name: BootPhase; durationUs?: number }[]): Timing['phases'] {

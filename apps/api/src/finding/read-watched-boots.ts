@@ -101,7 +101,7 @@ interface Around {
   limit: number
 }
 
-/** Partitions that a statement reads, on one side. */
+/** Partitions that a statement reads, on one side. A boot is in that of its first report: an edge may have been away. */
 const daysMax = 30
 
 export async function readBootsAround(db: DbTransaction, around: Around): Promise<BootRow[]> {
@@ -109,7 +109,7 @@ export async function readBootsAround(db: DbTransaction, around: Around): Promis
   const when =
     side === 'before'
       ? Prisma.sql`boot.started_at < ${at}
-          and boot.received_on between ${at}::date - ${daysMax}::int and ${at}::date + 1`
+          and boot.received_on between ${at}::date - ${daysMax}::int and ${at}::date + ${daysMax}::int`
       : Prisma.sql`boot.started_at >= ${at}
           and boot.received_on between ${at}::date and ${at}::date + ${daysMax}::int`
   const order = side === 'before' ? Prisma.sql`desc` : Prisma.sql`asc`

@@ -28,7 +28,10 @@ interface Streaming {
 }
 
 /** The next boot, a minute after the one before; times vary a little. */
-function bootOf({ versionId, streamSeconds, storageSeconds }: Streaming, changes: Partial<BootReport> = {}): BootReport {
+function bootOf(
+  { versionId, streamSeconds, storageSeconds }: Streaming,
+  changes: Partial<BootReport> = {},
+): BootReport {
   const { tenant } = site()
   const vary = 1 + ((made * 7) % 11) / 500
   made += 1
@@ -50,7 +53,11 @@ function bootOf({ versionId, streamSeconds, storageSeconds }: Streaming, changes
   })
 }
 
-async function report(count: number, streaming: Streaming, changes: (index: number) => Partial<BootReport> = () => ({})) {
+async function report(
+  count: number,
+  streaming: Streaming,
+  changes: (index: number) => Partial<BootReport> = () => ({}),
+) {
   for (let index = 0; index < count; index += 20)
     await site().report(
       ...Array.from({ length: Math.min(20, count - index) }, (_, more) => bootOf(streaming, changes(index + more))),
@@ -121,7 +128,9 @@ test('a version whose boots fail is found with the phase and the cause', async (
   await report(40, { ...first(), versionId: second }, (index) => (index % 4 === 0 ? {} : { outcome }))
   const [finding] = await list()
   expect(finding).toMatchObject({ kind: 'failing', factor: 'version', valueName: 'version 2' })
-  expect(finding?.sentence).toMatch(/boots failed since version 2, most of them in OS disk streaming; before, 0 of 50\.$/)
+  expect(finding?.sentence).toMatch(
+    /boots failed since version 2, most of them in OS disk streaming; before, 0 of 50\.$/,
+  )
   expect((await get(finding?.id ?? '')).evidence.failedCause).toBe('root_not_found')
 })
 

@@ -210,7 +210,10 @@ export async function publishEndedCapture(event: Events['captureEnded']): Promis
 /** finding.opened and finding.closed. */
 export async function publishFinding({ db, now, finding }: Events['findingChanged']): Promise<void> {
   const { organizationId, id, siteId, vdiskId } = finding
-  const site = await db.site.findUnique({ where: ownRow({ organizationId }, siteId), select: { farmId: true, name: true } })
+  const site = await db.site.findUnique({
+    where: ownRow({ organizationId }, siteId),
+    select: { farmId: true, name: true },
+  })
   if (!site) return
   await publishEvents({ db, now, organizationId }, [
     {

@@ -8,7 +8,7 @@ import { Instant } from '../../components/instant'
 import { LoadingState, Skeleton } from '../../components/page'
 import { useToast } from '../../components/toast'
 import { formProblem, readableError, useTRPC } from '../../lib/trpc'
-import { actionText, objectText } from '../audit/audit-text'
+import { type AuditEntry, actionText, objectText } from '../audit/audit-text'
 import { useMay } from '../session/use-may'
 import type { FindingDetail } from './finding-text'
 
@@ -95,30 +95,42 @@ function LinkDialog({ finding, onClose }: { finding: FindingDetail; onClose: () 
         Changes of the audit log from a day before <Instant at={since} full /> until an hour after it.
       </p>
       {data ? (
-        <fieldset className="flex flex-col gap-2 text-sm">
-          <legend className="sr-only">Change</legend>
-          {entries.map((entry) => (
-            <label key={entry.id} className="flex items-baseline gap-2">
-              <input type="radio" name="entry" checked={chosen === entry.id} onChange={() => setChosen(entry.id)} />
-              <span className="wrap-anywhere">
-                {actionText(entry.action)}: {objectText(entry)}{' '}
-                <span className="text-ink-faint text-xs">
-                  {entry.actorName}, <Instant at={entry.at} full />
-                </span>
-              </span>
-            </label>
-          ))}
-          <label className="flex items-baseline gap-2">
-            <input type="radio" name="entry" checked={chosen === null} onChange={() => setChosen(null)} />
-            No change explains it
-          </label>
-        </fieldset>
+        <Choices entries={entries} chosen={chosen} onChoose={setChosen} />
       ) : (
         <LoadingState label="Loading changes">
           <Skeleton className="h-24" />
         </LoadingState>
       )}
     </FormDialog>
+  )
+}
+
+interface ChoicesProps {
+  entries: AuditEntry[]
+  chosen: string | null
+  onChoose: (entryId: string | null) => void
+}
+
+function Choices({ entries, chosen, onChoose }: ChoicesProps) {
+  return (
+    <fieldset className="flex flex-col gap-2 text-sm">
+      <legend className="sr-only">Change</legend>
+      {entries.map((entry) => (
+        <label key={entry.id} className="flex items-baseline gap-2">
+          <input type="radio" name="entry" checked={chosen === entry.id} onChange={() => onChoose(entry.id)} />
+          <span className="wrap-anywhere">
+            {actionText(entry.action)}: {objectText(entry)}{' '}
+            <span className="text-ink-faint text-xs">
+              {entry.actorName}, <Instant at={entry.at} full />
+            </span>
+          </span>
+        </label>
+      ))}
+      <label className="flex items-baseline gap-2">
+        <input type="radio" name="entry" checked={chosen === null} onChange={() => onChoose(null)} />
+        No change explains it
+      </label>
+    </fieldset>
   )
 }
 

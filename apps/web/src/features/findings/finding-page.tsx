@@ -163,7 +163,9 @@ const columns: Column<Row>[] = [
   {
     title: 'Phase',
     wide: true,
-    cell: ({ title, isPart }) => <span className={isPart ? 'pl-4 text-ink-soft' : 'font-medium text-ink'}>{title}</span>,
+    cell: ({ title, isPart }) => (
+      <span className={isPart ? 'pl-4 text-ink-soft' : 'font-medium text-ink'}>{title}</span>
+    ),
   },
   { title: 'Before', align: 'right', cell: ({ beforeUs }) => formatDuration(beforeUs) },
   { title: 'Since', align: 'right', cell: ({ afterUs }) => formatDuration(afterUs) },
@@ -176,7 +178,12 @@ function Phases({ finding: { evidence } }: { finding: FindingDetail }) {
   const rows = [
     ...phases.flatMap(({ name, parts, ...change }): Row[] => [
       { key: name, title: bootPhaseText(name).title, isPart: false, ...change },
-      ...parts.map(({ name: part, ...of }) => ({ key: `${name} ${part}`, title: partTexts[part], isPart: true, ...of })),
+      ...parts.map(({ name: part, ...of }) => ({
+        key: `${name} ${part}`,
+        title: partTexts[part],
+        isPart: true,
+        ...of,
+      })),
     ]),
     ...(total ? [{ key: 'total', title: 'Until ready', isPart: false, ...total }] : []),
   ]

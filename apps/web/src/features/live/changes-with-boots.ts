@@ -21,6 +21,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   event: ['list'],
   overview: true,
   farm: ['overview'],
+  finding: false,
   site: false,
   edge: true,
   collection: false,
