@@ -101,7 +101,7 @@ interface Around {
   limit: number
 }
 
-/** Partitions that a statement reads, on one side. A boot is in that of its first report: an edge may have been away. */
+/** Partitions that a statement reads, on one side. An edge that was away reports boots days after they started. */
 const daysMax = 30
 
 export async function readBootsAround(db: DbTransaction, around: Around): Promise<BootRow[]> {
