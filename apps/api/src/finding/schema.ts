@@ -98,8 +98,8 @@ const findingView = z
     auditEntryId: uuid.nullable().describe('The change of the audit log that explains it.'),
     revision: count,
   })
-  .meta({ id: 'Finding' })
+  .meta({ id: 'FindingSummary' })
 export type FindingView = z.infer<typeof findingView>
 export const findingPage = pageOf(findingView)
-export const findingDetail = findingView.extend({ evidence: findingEvidence }).meta({ id: 'FindingDetail' })
+export const findingDetail = findingView.extend({ evidence: findingEvidence }).meta({ id: 'Finding' })
 export type FindingDetail = z.infer<typeof findingDetail>
