@@ -18,6 +18,7 @@ const ofMachines: Places = {
     '/storm',
     '/findings',
     '/explore',
+    '/explore/compare',
     '/trash',
     '/discovered',
     '/discovered/rules',

@@ -48,6 +48,7 @@ export const samples: Record<string, Sample> = {
   'overview.get': {},
   'storm.get': {},
   'explore.get': {},
+  'explore.compare': {},
   'explore.differences': { input: () => ({ boxSince: '2026-01-01T00:00:00Z', boxUntil: '2026-01-02T00:00:00Z' }) },
   'overview.ofCollection': { idName: 'collectionId', ownId: (tenant) => tenant.collectionId },
   'site.list': {},

@@ -5,6 +5,7 @@ import type { SampledBoot } from './read-sample.ts'
 
 function bootOf(changes: Partial<SampledBoot>): SampledBoot {
   return {
+    id: 'boot',
     startedMs: 0,
     durationUs: 1_000_000,
     outcome: 'ready',

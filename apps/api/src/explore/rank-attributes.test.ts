@@ -1,19 +1,8 @@
 import { expect, test } from 'vitest'
 import { randomNumbers } from '../../test/seeded/random-numbers.ts'
-import { normalQuantile, rankValues } from './rank-attributes.ts'
+import { rankValues } from './rank-attributes.ts'
 
 const count = (value: string, inside: number, outside: number) => ({ attribute: 'site', value, inside, outside })
-
-test('quantiles of the normal distribution are those of its tables', () => {
-  for (const [p, z] of [
-    [0.5, 0],
-    [0.975, 1.959964],
-    [0.995, 2.575829],
-    [0.999999, 4.753424],
-    [0.025, -1.959964],
-  ] as const)
-    expect(normalQuantile(p)).toBeCloseTo(z, 5)
-})
 
 test('a value that most slow boots have, and few others, comes first and is clear', () => {
   const { values, comparedCount } = rankValues([count('a', 90, 100), count('b', 10, 880), count('c', 3, 0)], {

@@ -30,6 +30,7 @@ export interface Span {
 }
 
 export interface SampledBoot {
+  id: string
   startedMs: number
   /** Null while it is booting. */
   durationUs: number | null
@@ -125,6 +126,7 @@ interface Rows {
 }
 
 type Tuple = [
+  id: string,
   startedMs: number,
   durationUs: number | null,
   outcome: BootOutcome | null,
@@ -143,11 +145,11 @@ type Tuple = [
 async function readBoots(db: ServiceContext['db'], { condition, limit, organizationId }: Rows): Promise<SampledBoot[]> {
   const [row] = await db.$queryRaw<{ boots: string }[]>`
     with read as materialized (
-      select started_at, duration_us, outcome, site_id, edge_id, device_id, version_id, failed_cause, client_arch, is_cold,
+      select id, started_at, duration_us, outcome, site_id, edge_id, device_id, version_id, failed_cause, client_arch, is_cold,
         case when outcome = 'ready' then phases end as phases
       from boot where ${condition} limit ${limit}
     )
-    select coalesce(json_agg(json_build_array(floor(extract(epoch from read.started_at) * 1000)::bigint,
+    select coalesce(json_agg(json_build_array(read.id, floor(extract(epoch from read.started_at) * 1000)::bigint,
       duration_us, outcome, read.site_id, edge_id, device_id, device.collection_id, version_id, failed_cause,
       client_arch, is_cold, phases)), '[]')::text as boots
     from read left join device on device.organization_id = ${organizationId}::uuid and device.id = read.device_id`
@@ -155,9 +157,10 @@ async function readBoots(db: ServiceContext['db'], { condition, limit, organizat
 }
 
 function bootOf(tuple: Tuple): SampledBoot {
-  const [startedMs, durationUs, outcome, siteId, edgeId, deviceId, ...others] = tuple
+  const [id, startedMs, durationUs, outcome, siteId, edgeId, deviceId, ...others] = tuple
   const [collectionId, versionId, failedCause, clientArch, isCold, phases] = others
   return {
+    id,
     startedMs,
     durationUs,
     outcome,

@@ -8,6 +8,7 @@ import { query } from '../../test/test-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import { makeJoinToken } from '../../test/test-tenant.ts'
 import { type AttributeName, attributeNames, attributes } from './attributes.ts'
+import type { ComparisonView } from './comparison-schema.ts'
 import type { DifferencesView, ExploreView } from './schema.ts'
 
 const site = useTestSite('viewer')
@@ -148,6 +149,56 @@ test('slow boots of one firmware are told apart from the others', async () => {
     isClear: true,
   })
   expect(found.values.slice(1).filter(({ isClear }) => isClear)).toEqual([])
+})
+
+test('two versions are compared phase by phase, with their failures, distributions and files', async () => {
+  const { mac, tenant } = site()
+  const [slowVersion, usualVersion] = [randomUUID(), tenant.versionId]
+  const boot = (versionId: string, index: number): BootReport => {
+    const { outcome: _ready, phases, ...rest } = bootWith({ id: randomUUID(), mac })
+    const loaderUs = (versionId === slowVersion ? 9_000_000 : 2_000_000) + index * 10_000
+    return {
+      ...rest,
+      vdiskId: tenant.vdiskId,
+      versionId,
+      startedUnixMs: now() - index * 60_000,
+      phases: phases.map((phase) => ({ ...phase, durationUs: phase.name === 'dhcp' ? 500_000 : loaderUs })),
+      outcome: index === 0 ? { kind: 'failed', phase: 'loader', cause: 'nbp_not_found' } : { kind: 'ready' },
+    }
+  }
+  const boots = [slowVersion, usualVersion].flatMap((id) => Array.from({ length: 20 }, (_, index) => boot(id, index)))
+  await site().report(...boots)
+  const file = { kind: 'file', reads: 1, bytes: 4096, coldReads: 0, firstUs: 1 } as const
+  const read = { reads: 1, bytes: 4096, coldReads: 0, coldBytes: 0, aheadReads: 0, aheadBytes: 0, storageUs: 7 }
+  await site().edge.filesRead(boots[1]?.id ?? '', {
+    ...read,
+    versionId: slowVersion,
+    namedBytes: 4096,
+    droppedReads: 0,
+    fileCount: 1,
+    diskBytes: 2 ** 30,
+    cellBytes: 2 ** 22,
+    cells: [],
+    files: [{ ...file, name: '/new', storageUs: 7 }],
+    slowest: [],
+  })
+  const compare = (input: object) => site().query<ComparisonView>('explore.compare', input)
+  const found = await compare({ versionId: slowVersion, baseVersionId: usualVersion })
+  expect([found.set.figures.readyCount, found.base.figures.readyCount]).toEqual([19, 19])
+  const phaseOf = (name: string) => found.phases.find(({ phase }) => phase === name)
+  expect(phaseOf('dhcp')?.difference).toMatchObject({ difference: 0, isClear: false })
+  expect(phaseOf('stage2')).toMatchObject({ baseMedianUs: 2_100_000, setMedianUs: 9_100_000 })
+  expect(phaseOf('stage2')?.difference).toMatchObject({ difference: 7_000_000, isClear: true })
+  expect(phaseOf('firmware')).toBeUndefined()
+  expect(found.failures).toMatchObject({ difference: 0, isClear: false })
+  for (const { durationCounts } of [found.set, found.base])
+    expect(durationCounts.reduce((sum, count) => sum + count, 0)).toBe(19)
+  expect([found.set.fileLists, found.base.fileLists]).toEqual([1, 0])
+  expect(found.files).toMatchObject([{ name: '/new', base: { boots: 0 }, set: { boots: 1, storageUs: 7 } }])
+  // No boots on a side are no error.
+  const empty = await compare({ versionId: slowVersion, baseVersionId: randomUUID() })
+  expect([empty.base.sample.bootCount, empty.failures, empty.phases.at(-1)?.difference]).toEqual([0, null, null])
+  expect(await site().tryQuery('explore.compare', { baseSince: '1999-01-01T00:00:00Z' })).toMatchObject({ status: 400 })
 })
 
 test('many boots are read as a sample, whose share says how many there are', async () => {

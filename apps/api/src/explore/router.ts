@@ -1,4 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
+import { comparisonInput, comparisonView } from './comparison-schema.ts'
+import { getComparison } from './get-comparison.ts'
 import { getDifferences } from './get-differences.ts'
 import { getExploration } from './get-exploration.ts'
 import { differencesInput, differencesView, exploreInput, exploreView } from './schema.ts'
@@ -26,4 +28,13 @@ export const exploreRouter = router({
     .input(differencesInput)
     .output(differencesView)
     .query(({ ctx, input }) => getDifferences(ctx, input)),
+  compare: procedure
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/exploration/comparison', summary: 'Two sets of boots, phase by phase' },
+    })
+    .input(comparisonInput)
+    .output(comparisonView)
+    .query(({ ctx, input }) => getComparison(ctx, input)),
 })

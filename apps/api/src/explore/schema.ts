@@ -16,7 +16,7 @@ export const groupLines = 3
 export const rankedShown = 30
 export const promotionsShown = 100
 
-const filters = bootFilterInput.omit({ sort: true })
+export const filters = bootFilterInput.omit({ sort: true })
 const attribute = z.enum(attributeNames)
 
 export const exploreInput = filters.extend({

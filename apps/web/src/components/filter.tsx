@@ -10,10 +10,16 @@ const field =
   'h-8 rounded-md border border-line-strong bg-surface text-ink text-sm hover:bg-hover max-w-full max-sm:w-full'
 const searchDelayMs = 250
 
+interface FilterBarProps {
+  label?: string | undefined
+  onClear?: (() => void) | undefined
+  children: ReactNode
+}
+
 /** One row above a list; `onClear` is shown when a filter is set. */
-export function FilterBar({ onClear, children }: { onClear?: (() => void) | undefined; children: ReactNode }) {
+export function FilterBar({ label = 'Filters', onClear, children }: FilterBarProps) {
   return (
-    <search className="grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap" aria-label="Filters">
+    <search className="grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap" aria-label={label}>
       {children}
       {onClear && (
         <Button look="bare" onClick={onClear} className="justify-self-start">

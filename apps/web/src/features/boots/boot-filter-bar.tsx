@@ -24,6 +24,8 @@ interface BootFilterBarProps {
   bind: (name: keyof BootFilters & string) => { value: string | undefined; onChange: (value: string) => void }
   setFilters: (values: { durationMin: string; durationMax: string }) => void
   clearFilters: () => void
+  /** Of several on a page. */
+  label?: string
   /** What holds without a period, if that is not all of time. */
   firstPeriod?: string
   /** Stands first. */
@@ -31,13 +33,12 @@ interface BootFilterBarProps {
 }
 
 /** The filters of lists of boots, and of pages that sum them up. */
-
 export function BootFilterBar({ filters, bind, clearFilters, filtered, ...props }: BootFilterBarProps) {
   const { cause, collection, edge, vdisk, version, since, until, farm, firmware, reads } = filters
   const isMore = [cause, collection, edge, vdisk, version, since, until, farm, firmware, reads].some(Boolean)
   const range = durationText(filters)
   return (
-    <FilterBar onClear={filtered ? clearFilters : undefined}>
+    <FilterBar label={props.label} onClear={filtered ? clearFilters : undefined}>
       {props.children}
       <SearchFilter label="Search name or MAC" {...bind('search')} />
       <SelectFilter label="Outcome" options={outcomeOptions} {...bind('outcome')} />

@@ -9,6 +9,7 @@ import { formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, readableError, useTRPC } from '../../lib/trpc'
 import { attributeTexts, filterOfValue, valueText } from './attribute-text'
 import { boxText } from './box-text'
+import { compareHref } from './compare-inputs'
 import { countText } from './count-text'
 import {
   type Box,
@@ -61,7 +62,7 @@ export function DifferencesPanel({ box, filters, input, span, onZoom, onClear }:
         <>
           <div className="flex flex-wrap items-center justify-between gap-3 px-4 py-3">
             <p className="text-ink-soft text-sm">{summaryOf(box, data)}</p>
-            <LinkButton href={bootsHref(filters, span, filtersOfBox(box, filters, span))}>View these boots</LinkButton>
+            <BoxLinks box={box} filters={filters} span={span} />
           </div>
           <DifferencesTable differences={data} hrefOf={(one) => hrefOf(one, { box, filters, span })} />
         </>
@@ -77,6 +78,21 @@ export function DifferencesPanel({ box, filters, input, span, onZoom, onClear }:
         </LoadingState>
       )}
     </Panel>
+  )
+}
+
+/** To the boots of the box, and to their comparison with all of the page. */
+function BoxLinks({ box, filters, span }: Pick<DifferencesPanelProps, 'box' | 'filters' | 'span'>) {
+  const { by: _by, box: _box, sort: _sort, period: _period, slower: _slower, ...all } = filters
+  const ofBox = filtersOfBox(box, filters, span)
+  const { since, until } = span
+  return (
+    <div className="flex flex-wrap gap-2">
+      <LinkButton href={compareHref({ set: { ...all, ...ofBox }, base: { ...all, since, until } })}>
+        Compare with all
+      </LinkButton>
+      <LinkButton href={bootsHref(filters, span, ofBox)}>View these boots</LinkButton>
+    </div>
   )
 }
 

@@ -12,7 +12,9 @@ import { formatInstant } from '../../lib/format-time'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootFilterBar } from '../boots/boot-filter-bar'
+import type { BootFilters } from '../boots/boot-filters'
 import { groupOptions } from './attribute-text'
+import { compareHref } from './compare-inputs'
 import { sampleText } from './count-text'
 import { DifferencesPanel } from './differences-panel'
 import { exploreCharts } from './explore-charts'
@@ -38,7 +40,14 @@ export function ExplorePage() {
       <PageHeader
         title="Explore"
         summary={data && <p>{sampleText(data.sample)}</p>}
-        actions={data && <LinkButton href={bootsHref(filters, data)}>View these boots</LinkButton>}
+        actions={
+          data && (
+            <>
+              <LinkButton href={compareHref({ set: setFilters(filters), base: setFilters(filters) })}>Compare</LinkButton>
+              <LinkButton href={bootsHref(filters, data)}>View these boots</LinkButton>
+            </>
+          )
+        }
       />
       <BootFilterBar {...url} firstPeriod="Last 7 days">
         <SelectFilter label="Group" first="Group: none" options={groupOptions} {...bind('by')} />
@@ -61,6 +70,11 @@ export function ExplorePage() {
       )}
     </Page>
   )
+}
+
+/** Without the box and the group, which sets of boots do not have. */
+function setFilters({ box: _box, by: _by, sort: _sort, ...filters }: Url['filters']): BootFilters {
+  return filters
 }
 
 interface ExploreBodyProps {

@@ -3,11 +3,13 @@
 import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import type { ReactNode } from 'react'
+import { TextLink } from '../../components/button'
 import { Instant } from '../../components/instant'
 import { Tag, type Tone } from '../../components/tag'
 import { formatBytes } from '../../lib/format-quantity'
 import { formatInstantInFull, formatUtc } from '../../lib/format-time'
 import { useTRPC } from '../../lib/trpc'
+import { compareHref } from '../explore/compare-inputs'
 import { VersionFindings } from '../findings/version-findings'
 import { BootProfiles, ClearBootProfile } from './boot-profiles'
 import { type ChainRow, layOutChain } from './chain-layout'
@@ -106,6 +108,7 @@ function VersionCard({ vdisk, version }: VersionCardProps) {
         )}
         <Booted version={version} />
         <VersionFindings vdiskId={vdisk.id} versionId={version.id} />
+        <CompareLink vdisk={vdisk} version={version} />
         <Stored version={version} />
         <ClearBootProfile vdisk={vdisk} version={version} />
       </div>
@@ -133,6 +136,23 @@ function Writer({ vdisk: { maintenance }, version }: VersionCardProps) {
         {device.name}
       </Link>
       {version.isSealing ? '.' : '. Boot it, make your changes, shut it down, then seal the version.'}
+    </p>
+  )
+}
+
+/** Its boots against those of the version that production devices boot: worth a look before it is promoted. */
+function CompareLink({ vdisk: { id, versions }, version }: VersionCardProps) {
+  const production =
+    versions.find(({ access }) => access === 'override') ?? versions.find(({ access }) => access === 'default')
+  if (!production || production.id === version.id || version.sealedAt === null) return null
+  const period = '30d'
+  const sets = {
+    set: { vdisk: id, version: version.id, period },
+    base: { vdisk: id, version: production.id, period },
+  } as const
+  return (
+    <p>
+      <TextLink href={compareHref(sets)}>Compare its boots with version {production.number}</TextLink>
     </p>
   )
 }
