@@ -61,3 +61,17 @@ test('two sets of boots are compared phase by phase, and can be swapped', async 
   await page.getByRole('button', { name: 'Table', exact: true }).click()
   await expect(page.getByRole('table', { name: 'Durations of ready boots, as a table' })).toBeVisible()
 })
+
+test('a view is saved by a name, opens again, and is deleted', async ({ page }) => {
+  await page.goto('/explore?by=edge&period=30d')
+  await page.getByRole('button', { name: 'Save view' }).click()
+  await page.getByRole('textbox', { name: 'Name' }).fill('Edges of a month')
+  await page.getByRole('dialog').getByRole('button', { name: 'Save view' }).click()
+  const views = page.getByRole('combobox', { name: 'Saved view' })
+  await expect(views).toHaveValue('Edges of a month')
+  await page.goto('/explore/compare')
+  await views.selectOption('Edges of a month')
+  await expect(page).toHaveURL('/explore?by=edge&period=30d')
+  await page.getByRole('button', { name: 'Delete view' }).click()
+  await expect(views).toHaveCount(0)
+})

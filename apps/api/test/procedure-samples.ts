@@ -49,6 +49,8 @@ export const samples: Record<string, Sample> = {
   'storm.get': {},
   'explore.get': {},
   'explore.compare': {},
+  'explore.views': {},
+  'explore.setViews': { input: () => ({ views: [{ name: randomUUID(), path: '/explore?by=site' }] }) },
   'explore.differences': { input: () => ({ boxSince: '2026-01-01T00:00:00Z', boxUntil: '2026-01-02T00:00:00Z' }) },
   'overview.ofCollection': { idName: 'collectionId', ownId: (tenant) => tenant.collectionId },
   'site.list': {},

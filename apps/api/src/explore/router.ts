@@ -4,6 +4,8 @@ import { getComparison } from './get-comparison.ts'
 import { getDifferences } from './get-differences.ts'
 import { getExploration } from './get-exploration.ts'
 import { differencesInput, differencesView, exploreInput, exploreView } from './schema.ts'
+import { getViews, setViews } from './saved-views.ts'
+import { savedViewsView } from './views-schema.ts'
 
 export const exploreRouter = router({
   get: procedure
@@ -37,4 +39,21 @@ export const exploreRouter = router({
     .input(comparisonInput)
     .output(comparisonView)
     .query(({ ctx, input }) => getComparison(ctx, input)),
+  views: procedure
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/exploration/views', summary: 'The views that the caller has saved' },
+    })
+    .output(savedViewsView)
+    .query(({ ctx }) => getViews(ctx)),
+  setViews: procedure
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { method: 'PUT', path: '/exploration/views', summary: 'Replace the views that the caller has saved' },
+    })
+    .input(savedViewsView)
+    .output(savedViewsView)
+    .mutation(({ ctx, input }) => setViews(ctx, input)),
 })

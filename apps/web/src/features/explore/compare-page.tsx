@@ -16,6 +16,7 @@ import { ComparePhases } from './compare-phases'
 import { type Comparison, summaryOf } from './compare-text'
 import { countText, sampleText } from './count-text'
 import { bootsHref } from './explore-inputs'
+import { SavedViews } from './saved-views'
 
 export function ComparePage() {
   const url = useUrlFilters(compareShape)
@@ -30,7 +31,12 @@ export function ComparePage() {
       <PageHeader
         title="Compare boots"
         summary={data && <p>{summaryOf(data)}</p>}
-        actions={<LinkButton href={compareHref({ set: sets.base, base: sets.set })}>Swap</LinkButton>}
+        actions={
+          <>
+            <SavedViews />
+            <LinkButton href={compareHref({ set: sets.base, base: sets.set })}>Swap</LinkButton>
+          </>
+        }
       />
       <div className="grid items-start gap-5 lg:grid-cols-2">
         <SetPanel side="base" title="Baseline" sets={sets} url={url} compared={data?.base} />

@@ -24,6 +24,7 @@ import type { Exploration } from './heat-layout'
 import { HeatMap } from './heat-map'
 import { HeatTable } from './heat-table'
 import { PhaseStack } from './phase-stack'
+import { SavedViews } from './saved-views'
 
 type Url = ReturnType<typeof useUrlFilters<typeof exploreShape>>
 
@@ -41,12 +42,11 @@ export function ExplorePage() {
         title="Explore"
         summary={data && <p>{sampleText(data.sample)}</p>}
         actions={
-          data && (
-            <>
-              <LinkButton href={compareHref({ set: setFilters(filters), base: setFilters(filters) })}>Compare</LinkButton>
-              <LinkButton href={bootsHref(filters, data)}>View these boots</LinkButton>
-            </>
-          )
+          <>
+            <SavedViews />
+            <LinkButton href={compareHref({ set: setFilters(filters), base: setFilters(filters) })}>Compare</LinkButton>
+            {data && <LinkButton href={bootsHref(filters, data)}>View these boots</LinkButton>}
+          </>
         }
       />
       <BootFilterBar {...url} firstPeriod="Last 7 days">
