@@ -20,6 +20,7 @@ export const sampleMax = 10_000
 const lookPart = 1024
 /** So many of a look tell how many there are to within a half; fewer boots are read whole. */
 const lookMin = (2 * sampleMax) / lookPart
+/** For each statement: the database has other work. */
 const statementLimitMs = 2_500
 
 export type SampleFilter = Omit<z.output<typeof bootFilterInput>, 'sort' | 'since' | 'until'>
@@ -65,7 +66,11 @@ export async function readSample(context: ServiceContext, filter: SampleFilter, 
 }
 
 interface Statement {
+  /** Of the organization and the span. */
+  among: Prisma.Sql
   where: Prisma.Sql
+  /** PostgreSQL reads many boots for each that the filter has: no index leads to them. */
+  isSearch: boolean
   /** In parts: each day that a statement reads costs planning and locks. */
   days: Date[][]
 }
@@ -77,23 +82,36 @@ async function statementOf(context: ServiceContext, filter: SampleFilter, { sinc
   const days = (await readBootDays(context))
     .filter((day) => day.receivedOn.getTime() + dayMs > since.getTime() && day.earliestStartedAt < until)
     .map(({ receivedOn }) => receivedOn)
+  const among = Prisma.sql`boot.organization_id = ${organizationId}::uuid and boot.started_at >= ${since}
+    and boot.started_at < ${until}`
   return {
-    where: Prisma.sql`boot.organization_id = ${organizationId}::uuid and boot.started_at >= ${since}
-      and boot.started_at < ${until} and ${bootWhereSql({ AND: [visible, wanted] })}`,
+    among,
+    where: Prisma.sql`${among} and ${bootWhereSql({ AND: [visible, wanted] })}`,
+    isSearch: isWithoutIndex(filter),
     days: Array.from({ length: Math.ceil(days.length / partitionsMax) }, (_, index) =>
       days.slice(index * partitionsMax, (index + 1) * partitionsMax),
     ),
   }
 }
 
-async function readAdapted({ db, actor }: ServiceContext, { where, days }: Statement): Promise<Sample> {
-  let looked = 0
+/** Firmware and reads have no index, and that of versions begins with their vDisk. */
+function isWithoutIndex({ clientArch, reads, versionId, vdiskId, ...others }: SampleFilter): boolean {
+  const { siteId, edgeId, deviceId, collectionId, search, failedCause } = others
+  if (siteId ?? edgeId ?? deviceId ?? collectionId ?? search ?? failedCause) return false
+  return clientArch !== undefined || reads !== undefined || (versionId !== undefined && vdiskId === undefined)
+}
+
+async function readAdapted({ db, actor }: ServiceContext, { among, where, isSearch, days }: Statement): Promise<Sample> {
+  let [looked, passed] = [0, 0]
   for (const some of days) {
-    const [row] = await db.$queryRaw<{ count: number }[]>`select count(*)::integer as count from boot
-      where ${where} and ${ofDays(some)} and ${belowShare(1 / lookPart)}`
+    const [row] = await db.$queryRaw<{ count: number; passed: number }[]>`
+      select count(*) filter (where ${where})::integer as count, count(*)::integer as passed from boot
+      where ${among} and ${ofDays(some)} and ${belowShare(1 / lookPart)}`
     looked += row?.count ?? 0
+    passed += row?.passed ?? 0
   }
-  let share = looked < lookMin ? 1 : sampleMax / (looked * lookPart)
+  const readable = isSearch ? searchedMax / Math.max(1, passed * lookPart) : 1
+  let share = Math.min(1, readable, looked < lookMin ? 1 : sampleMax / (looked * lookPart))
   for (;;) {
     const limit = 3 * sampleMax + 1
     const boots: SampledBoot[] = []

@@ -2,13 +2,12 @@
 
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useId, useMemo, useState } from 'react'
-import { Button, LinkButton, TextLink } from '../../components/button'
+import { Button, LinkButton } from '../../components/button'
 import { TimeChart } from '../../components/charts/time-chart'
 import type { Zoom } from '../../components/charts/use-time-plot'
 import { SelectFilter } from '../../components/filter'
 import { EmptyState, ErrorState, LoadingState, Page, PageHeader, Panel, Skeleton } from '../../components/page'
 import { useFirstPaint } from '../../lib/first-paint'
-import { formatInstant } from '../../lib/format-time'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootFilterBar } from '../boots/boot-filter-bar'
@@ -18,12 +17,14 @@ import { compareHref } from './compare-inputs'
 import { sampleText } from './count-text'
 import { DifferencesPanel } from './differences-panel'
 import { exploreCharts } from './explore-charts'
+import { ExploreFigures } from './explore-figures'
 import { type Box, bootsHref, boxOf, exploreInput, exploreShape, textOfBox } from './explore-inputs'
 import { GroupsPanel } from './groups-panel'
 import type { Exploration } from './heat-layout'
 import { HeatMap } from './heat-map'
 import { HeatTable } from './heat-table'
 import { PhaseStack } from './phase-stack'
+import { Promotions } from './promotions'
 import { SavedViews } from './saved-views'
 
 type Url = ReturnType<typeof useUrlFilters<typeof exploreShape>>
@@ -89,9 +90,19 @@ function ExploreBody({ exploration, input, url: { filters, setFilter, setFilters
   const onBox = (next: Box | null) => setFilter('box', next ? textOfBox(next) : '')
   const onZoom = (zoom: Zoom | null) => setFilters(spanFilters(zoom))
   if (exploration.total.bootCount === 0)
-    return <EmptyState title="No boots match these filters." text="Clear a filter or choose a longer period." />
+    return (
+      <EmptyState
+        title="No boots match these filters."
+        text={
+          exploration.sample.share < 1
+            ? 'None is in the sample that was read. Filter by a site or a vDisk, or choose a shorter period.'
+            : 'Clear a filter or choose a longer period.'
+        }
+      />
+    )
   return (
     <>
+      <ExploreFigures exploration={exploration} filters={filters} />
       <Panel
         title="Boots by start and duration"
         aside={
@@ -166,25 +177,3 @@ function spanFilters(zoom: Zoom | null) {
   const instant = (ms: number) => new Date(Math.round(ms)).toISOString()
   return { since: instant(from), until: instant(Math.max(until, from + zoomMinMs)), period: '' }
 }
-
-/** What the dashed lines on the axes of time are. */
-function Promotions({ promotions }: Pick<Exploration, 'promotions'>) {
-  const now = new Date()
-  if (promotions.length === 0) return null
-  return (
-    <ul aria-label="Promoted versions" className="flex flex-wrap gap-x-5 gap-y-1 text-ink-soft text-xs">
-      {promotions.slice(0, promotionsListed).map(({ at, vdiskId, vdiskName, versionId, versionNumber }) => (
-        <li key={`${at} ${versionId}`} className="flex items-center gap-1.5">
-          <span aria-hidden="true" className="h-3 border-ink-soft border-l-2 border-dashed" />
-          <TextLink quiet href={`/vdisks/${vdiskId}`}>
-            {vdiskName} version {versionNumber}
-          </TextLink>
-          promoted {formatInstant(new Date(at), now)}
-        </li>
-      ))}
-      {promotions.length > promotionsListed && <li>and {promotions.length - promotionsListed} more</li>}
-    </ul>
-  )
-}
-
-const promotionsListed = 8

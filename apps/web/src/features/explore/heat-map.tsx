@@ -6,6 +6,7 @@ import { formatAxisTime } from '../../lib/format-time'
 import { useElementWidth } from '../../lib/use-element-width'
 import { countText } from './count-text'
 import { type CellRange, cellPaths, type Exploration, labelEvery, levelBounds, timeLabels } from './heat-layout'
+import { PromotionLines } from './promotions'
 import { type HeatMapProps, useHeatCursor } from './use-heat-cursor'
 
 const widthBeforeMeasure = 900
@@ -52,7 +53,7 @@ export function HeatMap(props: HeatMapProps) {
             {chosen && <Outline range={chosen} rows={rows} look="box" />}
             {active && <Outline range={{ from: active, until: active }} rows={rows} look="cell" />}
           </svg>
-          <PromotionLines exploration={exploration} />
+          <PromotionLines {...exploration} />
         </div>
         <TimeAxis exploration={exploration} width={width - axisPx} />
       </div>
@@ -93,19 +94,6 @@ function Outline({ range: { from, until }, rows, look }: { range: CellRange; row
       strokeWidth={look === 'box' ? 2 : 1.5}
     />
   )
-}
-
-/** Where versions became the production version; the list below the map names them. */
-function PromotionLines({ exploration: { promotions, steps, stepMs } }: { exploration: Exploration }) {
-  const firstMs = Date.parse(steps[0]?.at ?? '')
-  return promotions.map(({ at, versionId }) => (
-    <span
-      key={`${at} ${versionId}`}
-      aria-hidden="true"
-      className="pointer-events-none absolute inset-y-0 border-ink-soft border-l-2 border-dashed"
-      style={{ left: `${((Date.parse(at) - firstMs) / (stepMs * steps.length)) * 100}%` }}
-    />
-  ))
 }
 
 function DurationAxis({ edges }: { edges: number[] }) {

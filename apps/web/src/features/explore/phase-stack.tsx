@@ -8,6 +8,7 @@ import { formatDuration } from '../../lib/format-quantity'
 import { formatInstant } from '../../lib/format-time'
 import { phaseColour } from '../boots/phase-colour'
 import type { Exploration } from './heat-layout'
+import { PromotionLines } from './promotions'
 
 const heightPx = 150
 const otherColour = 'var(--line-strong)'
@@ -30,7 +31,8 @@ interface KnownPart extends Part {
 type Step = Exploration['steps'][number]
 
 /** The mean of each phase of ready boots, one column for each step. */
-export function PhaseStack({ exploration: { phases, steps } }: { exploration: Exploration }) {
+export function PhaseStack({ exploration }: { exploration: Exploration }) {
+  const { phases, steps } = exploration
   const [isTable, setIsTable] = useState(false)
   const parts = phaseParts(phases)
     .map((part, index) => ({ ...part, index }))
@@ -52,7 +54,7 @@ export function PhaseStack({ exploration: { phases, steps } }: { exploration: Ex
           Table
         </Button>
       </figcaption>
-      {isTable ? <PhaseTable parts={parts} steps={steps} /> : <PhaseColumns parts={parts} steps={steps} />}
+      {isTable ? <PhaseTable parts={parts} steps={steps} /> : <PhaseColumns parts={parts} exploration={exploration} />}
     </figure>
   )
 }
@@ -77,7 +79,8 @@ function PhaseTable({ parts, steps }: { parts: KnownPart[]; steps: Step[] }) {
   )
 }
 
-function PhaseColumns({ parts, steps }: { parts: KnownPart[]; steps: Step[] }) {
+function PhaseColumns({ parts, exploration }: { parts: KnownPart[]; exploration: Exploration }) {
+  const { steps } = exploration
   const [chosen, setChosen] = useState<number | null>(null)
   const last = steps.length - 1
   const most = Math.max(1, ...steps.map(({ phasesUs }) => sum(phasesUs)))
@@ -95,7 +98,7 @@ function PhaseColumns({ parts, steps }: { parts: KnownPart[]; steps: Step[] }) {
         aria-valuemax={steps.length}
         aria-valuenow={index + 1}
         aria-valuetext={`${instant(shown?.at)}: ${stepText(parts, shown)}`}
-        className="flex items-end gap-px rounded-md"
+        className="relative flex items-end gap-px rounded-md"
         style={{ height: heightPx }}
         onKeyDown={(event) => {
           const move = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0
@@ -118,6 +121,7 @@ function PhaseColumns({ parts, steps }: { parts: KnownPart[]; steps: Step[] }) {
             ))}
           </span>
         ))}
+        <PromotionLines {...exploration} />
       </div>
     </>
   )
