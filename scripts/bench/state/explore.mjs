@@ -42,6 +42,8 @@ function pathsOf({ siteId, versionIds, edgeId, vdiskId }) {
   const daysAgo = (days) => new Date(Date.now() - days * 86_400_000).toISOString()
   const month = `since=${daysAgo(dayCount)}`
   const box = `boxSince=${daysAgo(10)}&boxUntil=${daysAgo(3)}&boxDurationUsMin=90000000`
+  const versions = `vdiskId=${vdiskId}&versionId=${versionIds[3]}&baseVdiskId=${vdiskId}&baseVersionId=${versionIds[4]}`
+  const compared = `${month}&baseSince=${daysAgo(dayCount)}&${versions}`
   return {
     '7 days': 'exploration',
     '30 days': `exploration?${month}`,
@@ -54,7 +56,9 @@ function pathsOf({ siteId, versionIds, edgeId, vdiskId }) {
     '30 days of cold boots': `exploration?${month}&reads=cold`,
     '30 days of the slowest (a thousandth)': `exploration?${month}&durationUsMin=180000000`,
     'an hour': `exploration?since=${daysAgo(5 + 1 / 24)}&until=${daysAgo(5)}`,
+    '30 days of cold boots of a version': `exploration?${month}&reads=cold&versionId=${versionIds[3]}`,
     'differences of a box': `exploration/differences?${month}&${box}`,
+    'two versions compared': `exploration/comparison?${compared}`,
   }
 }
 
@@ -91,7 +95,7 @@ async function repeat(url, cookie) {
     if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${text}`)
     if (count >= warmUpCount) ms.push(performance.now() - begin)
     const body = JSON.parse(text)
-    share = (body.sample ?? body.outside).share
+    share = (body.sample ?? body.outside ?? body.set.sample).share
   }
   return { ms, share }
 }

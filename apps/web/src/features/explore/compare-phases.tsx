@@ -1,5 +1,5 @@
 import { Panel, Unknown } from '../../components/page'
-import { Table } from '../../components/table'
+import { type Column, Table } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { formatDuration } from '../../lib/format-quantity'
 import { type ComparedPhase, type Comparison, failuresText, intervalText, phaseTitle, signedDuration, verdictOf } from './compare-text'
@@ -7,7 +7,8 @@ import { type ComparedPhase, type Comparison, failuresText, intervalText, phaseT
 /** The medians of each phase in both sets, and how they differ. */
 export function ComparePhases({ comparison }: { comparison: Comparison }) {
   const { phases } = comparison
-  const reach = Math.max(1, ...phases.flatMap(({ difference }) => (difference ? [Math.abs(difference.low), Math.abs(difference.high)] : [])))
+  const ends = phases.flatMap(({ difference }) => (difference ? [difference.low, difference.high] : []))
+  const reach = Math.max(1, ...ends.map(Math.abs))
   return (
     <Panel title="Phase by phase" flush>
       <Table
@@ -19,34 +20,50 @@ export function ComparePhases({ comparison }: { comparison: Comparison }) {
             title: 'Phase',
             cell: ({ phase }) => <span className={phase === 'total' ? 'font-semibold' : ''}>{phaseTitle(phase)}</span>,
           },
-          { title: 'Baseline', meaning: 'Median of the baseline', align: 'right', cell: ({ baseMedianUs }) => <Median us={baseMedianUs} /> },
-          { title: 'These', meaning: 'Median of these boots', align: 'right', cell: ({ setMedianUs }) => <Median us={setMedianUs} /> },
-          {
-            title: 'Difference',
-            meaning: 'Of the medians, with a 95 % interval for all rows together',
-            align: 'right',
-            cell: ({ difference }) =>
-              difference ? (
-                <span className="whitespace-nowrap">
-                  {signedDuration(difference.difference)} <span className="text-ink-faint">({intervalText(difference)})</span>
-                </span>
-              ) : (
-                <Unknown label="too few boots" />
-              ),
-          },
-          { title: 'Interval', wide: true, from: 'lg', cell: ({ difference }) => <Interval difference={difference} reach={reach} /> },
-          {
-            title: 'Result',
-            cell: ({ difference }) => {
-              const { text, tone } = verdictOf(difference)
-              return <Tag tone={tone}>{text}</Tag>
-            },
-          },
+          medianColumn('Baseline', ({ baseMedianUs }) => baseMedianUs),
+          medianColumn('These', ({ setMedianUs }) => setMedianUs),
+          ...differenceColumns(reach),
         ]}
       />
       <p className="border-line border-t px-4 py-3 text-ink-soft text-sm">{failuresText(comparison)}</p>
     </Panel>
   )
+}
+
+function medianColumn(title: string, of: (phase: ComparedPhase) => number | null): Column<ComparedPhase> {
+  return { title, meaning: `Median: ${title}`, align: 'right', cell: (phase) => <Median us={of(phase)} /> }
+}
+
+function differenceColumns(reach: number): Column<ComparedPhase>[] {
+  return [
+    {
+      title: 'Difference',
+      meaning: 'Of the medians, with a 95 % interval for all rows together',
+      align: 'right',
+      cell: ({ difference }) =>
+        difference ? (
+          <span className="whitespace-nowrap">
+            {signedDuration(difference.difference)}{' '}
+            <span className="text-ink-faint">({intervalText(difference)})</span>
+          </span>
+        ) : (
+          <Unknown label="too few boots" />
+        ),
+    },
+    {
+      title: 'Interval',
+      wide: true,
+      from: 'lg',
+      cell: ({ difference }) => <Interval difference={difference} reach={reach} />,
+    },
+    {
+      title: 'Result',
+      cell: ({ difference }) => {
+        const { text, tone } = verdictOf(difference)
+        return <Tag tone={tone}>{text}</Tag>
+      },
+    },
+  ]
 }
 
 function Median({ us }: { us: number | null }) {
