@@ -6,7 +6,10 @@ import { type SavedViewsView, savedViewsView } from './views-schema.ts'
 /** The views that the caller has named: nobody else sees them. */
 export async function getViews({ db, actor }: ServiceContext): Promise<SavedViewsView> {
   if (actor.userId === null) return { views: [] }
-  const row = await db.savedViews.findUnique({ where: ownKey(actor.organizationId, actor.userId) })
+  const row = await db.savedViews.findUnique({
+    where: ownKey(actor.organizationId, actor.userId),
+    select: { views: true },
+  })
   return { views: savedViewsView.shape.views.safeParse(row?.views).data ?? [] }
 }
 

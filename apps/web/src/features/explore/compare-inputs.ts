@@ -1,8 +1,9 @@
-import { z } from 'zod'
+import type { z } from 'zod'
+import { readFilters } from '../../lib/read-filters.ts'
 import type { RouterInputs } from '../../lib/trpc'
 import { type BootFilters, bootFilterShape, bootListInput } from '../boots/boot-filters.ts'
 
-export type CompareInput = Exclude<RouterInputs['explore']['compare'], void>
+type CompareInput = Exclude<RouterInputs['explore']['compare'], void>
 
 /** The filters of two sets of boots; those of the baseline have the same names behind this. */
 const basePrefix = 'base-'
@@ -19,15 +20,12 @@ export const compareShape: Record<string, z.ZodType<string | undefined>> = {
   ...setShape,
   ...Object.fromEntries(Object.entries(setShape).map(([name, schema]) => [`${basePrefix}${name}`, schema])),
 }
-const filtersSchema = z.object(setShape)
 
 /** @param filters as `useUrlFilters` reads them with `compareShape` */
 export function setsOf(filters: Record<string, string | undefined>): BootSets {
-  const [set, base]: Record<string, string | undefined>[] = [{}, {}]
-  for (const [name, value] of Object.entries(filters))
-    if (name.startsWith(basePrefix)) Object.assign(base ?? {}, { [name.slice(basePrefix.length)]: value })
-    else Object.assign(set ?? {}, { [name]: value })
-  return { set: filtersSchema.parse(set), base: filtersSchema.parse(base) }
+  const of = (side: keyof BootSets) =>
+    readFilters(setShape, { get: (name) => filters[parameterOf(side, name)] ?? null })
+  return { set: of('set'), base: of('base') }
 }
 
 /** The parameters of the address for filters of one set. */

@@ -45,7 +45,7 @@ export function ExplorePage() {
         actions={
           <>
             <SavedViews />
-            <LinkButton href={compareHref({ set: setFilters(filters), base: setFilters(filters) })}>Compare</LinkButton>
+            <LinkButton href={compareHref({ set: setOf(filters), base: setOf(filters) })}>Compare</LinkButton>
             {data && <LinkButton href={bootsHref(filters, data)}>View these boots</LinkButton>}
           </>
         }
@@ -74,7 +74,7 @@ export function ExplorePage() {
 }
 
 /** Without the box and the group, which sets of boots do not have. */
-function setFilters({ box: _box, by: _by, sort: _sort, ...filters }: Url['filters']): BootFilters {
+function setOf({ box: _box, by: _by, sort: _sort, ...filters }: Url['filters']): BootFilters {
   return filters
 }
 
