@@ -101,7 +101,10 @@ function isWithoutIndex({ clientArch, reads, versionId, vdiskId, ...others }: Sa
   return clientArch !== undefined || reads !== undefined || (versionId !== undefined && vdiskId === undefined)
 }
 
-async function readAdapted({ db, actor }: ServiceContext, { among, where, isSearch, days }: Statement): Promise<Sample> {
+async function readAdapted(
+  { db, actor }: ServiceContext,
+  { among, where, isSearch, days }: Statement,
+): Promise<Sample> {
   let [looked, passed] = [0, 0]
   for (const some of days) {
     const [row] = await db.$queryRaw<{ count: number; passed: number }[]>`

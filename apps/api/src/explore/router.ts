@@ -3,8 +3,8 @@ import { comparisonInput, comparisonView } from './comparison-schema.ts'
 import { getComparison } from './get-comparison.ts'
 import { getDifferences } from './get-differences.ts'
 import { getExploration } from './get-exploration.ts'
-import { differencesInput, differencesView, exploreInput, exploreView } from './schema.ts'
 import { getViews, setViews } from './saved-views.ts'
+import { differencesInput, differencesView, exploreInput, exploreView } from './schema.ts'
 import { savedViewsView } from './views-schema.ts'
 
 export const exploreRouter = router({

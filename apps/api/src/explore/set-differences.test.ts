@@ -15,19 +15,22 @@ test('a median has as many values below as above', () => {
   expect([medianOf([]), medianOf([7]), medianOf([1, 3]), medianOf([1, 2, 9])]).toEqual([null, 7, 2, 2])
 })
 
-test.each([12, 60, 400])('the interval holds the true difference of medians about 19 times of 20 (%i boots)', (count) => {
-  const below = randomNumbers(count)
-  const turns = 400
-  let held = 0
-  for (let turn = 0; turn < turns; turn += 1) {
-    const first = durations(below, { count, times: 1 })
-    const found = medianDifference(first, durations(below, { count: count * 2, times: 1.3 }), alone)
-    if (found && found.low <= 6_000 && found.high >= 6_000) held += 1
-  }
-  expect(held / turns).toBeGreaterThan(0.92)
-  // An interval that always holds it would be too wide to say anything.
-  expect(held / turns).toBeLessThan(0.995)
-})
+test.each([12, 60, 400])(
+  'the interval holds the true difference of medians about 19 times of 20 (%i boots)',
+  (count) => {
+    const below = randomNumbers(count)
+    const turns = 400
+    let held = 0
+    for (let turn = 0; turn < turns; turn += 1) {
+      const first = durations(below, { count, times: 1 })
+      const found = medianDifference(first, durations(below, { count: count * 2, times: 1.3 }), alone)
+      if (found && found.low <= 6_000 && found.high >= 6_000) held += 1
+    }
+    expect(held / turns).toBeGreaterThan(0.92)
+    // An interval that always holds it would be too wide to say anything.
+    expect(held / turns).toBeLessThan(0.995)
+  },
+)
 
 test('equal sets do not differ, exchanged ones differ the other way, and few boots say nothing', () => {
   const below = randomNumbers(5)

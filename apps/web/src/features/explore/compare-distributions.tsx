@@ -36,8 +36,20 @@ export function CompareDistributions({ comparison }: { comparison: Comparison })
         <BinTable bins={bins} />
       ) : (
         <div className="flex flex-col gap-3">
-          <Histogram title="Baseline" shares={bins.map(({ base }) => base)} most={most} colour="var(--chart-c)" bins={bins} />
-          <Histogram title="These boots" shares={bins.map(({ set }) => set)} most={most} colour="var(--chart-a)" bins={bins} />
+          <Histogram
+            title="Baseline"
+            shares={bins.map(({ base }) => base)}
+            most={most}
+            colour="var(--chart-c)"
+            bins={bins}
+          />
+          <Histogram
+            title="These boots"
+            shares={bins.map(({ set }) => set)}
+            most={most}
+            colour="var(--chart-a)"
+            bins={bins}
+          />
           <Axis bins={bins} />
         </div>
       )}
@@ -68,7 +80,11 @@ function Histogram({ title, shares, most, colour, bins }: HistogramProps) {
   return (
     <figure aria-label={title} className="flex flex-col gap-1">
       <figcaption className="font-medium text-ink text-xs">{title}</figcaption>
-      <div aria-hidden="true" className="flex items-end gap-px border-line-strong border-b" style={{ height: heightPx }}>
+      <div
+        aria-hidden="true"
+        className="flex items-end gap-px border-line-strong border-b"
+        style={{ height: heightPx }}
+      >
         {bins.map((bin, index) => (
           <span
             key={bin.fromUs}
@@ -119,7 +135,9 @@ function BinTable({ bins }: { bins: Bin[] }) {
 }
 
 function binText({ fromUs, untilUs }: Bin): string {
-  return untilUs === null ? `${formatDuration(fromUs)} or longer` : `${formatDuration(fromUs)} to ${formatDuration(untilUs)}`
+  return untilUs === null
+    ? `${formatDuration(fromUs)} or longer`
+    : `${formatDuration(fromUs)} to ${formatDuration(untilUs)}`
 }
 
 function percentText(share: number): string {

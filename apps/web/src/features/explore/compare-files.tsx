@@ -26,8 +26,17 @@ export function CompareFiles({ comparison: { files, set, base } }: { comparison:
           rows={grown}
           rowKey={({ kind, name }) => `${kind} ${name}`}
           columns={[
-            { title: 'File', wide: true, cell: ({ name }) => <span className="break-all font-mono text-xs">{name}</span> },
-            { title: 'Wait', meaning: 'Mean wait of these boots less that of the baseline', align: 'right', cell: grownText },
+            {
+              title: 'File',
+              wide: true,
+              cell: ({ name }) => <span className="break-all font-mono text-xs">{name}</span>,
+            },
+            {
+              title: 'Wait',
+              meaning: 'Mean wait of these boots less that of the baseline',
+              align: 'right',
+              cell: grownText,
+            },
             { title: 'Baseline', align: 'right', from: 'sm', cell: (file) => waitText(file.base) },
             { title: 'These', align: 'right', from: 'sm', cell: (file) => waitText(file.set) },
             {

@@ -18,7 +18,10 @@ test('the address of two sets gives both back, and what is wrong in it is left o
 })
 
 test('the API is asked for both sets, each with its filters', () => {
-  const sets = { set: { version: id, durationMin: '5' }, base: { version: other, period: '24h', reads: 'warm' } } as const
+  const sets = {
+    set: { version: id, durationMin: '5' },
+    base: { version: other, period: '24h', reads: 'warm' },
+  } as const
   expect(compareInput(sets, now)).toEqual({
     versionId: id,
     durationUsMin: 5,

@@ -11,7 +11,15 @@ import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootFilterBar } from '../boots/boot-filter-bar'
 import { CompareDistributions } from './compare-distributions'
 import { CompareFiles } from './compare-files'
-import { type BootSets, compareHref, compareInput, compareShape, parameterOf, parametersOf, setsOf } from './compare-inputs'
+import {
+  type BootSets,
+  compareHref,
+  compareInput,
+  compareShape,
+  parameterOf,
+  parametersOf,
+  setsOf,
+} from './compare-inputs'
 import { ComparePhases } from './compare-phases'
 import { type Comparison, summaryOf } from './compare-text'
 import { countText, sampleText } from './count-text'
@@ -45,7 +53,11 @@ export function ComparePage() {
       {data ? (
         <CompareBody comparison={data} />
       ) : query.error ? (
-        <ErrorState title="Could not compare the boots." text={readableError(query.error)} onRetry={() => query.refetch()} />
+        <ErrorState
+          title="Could not compare the boots."
+          text={readableError(query.error)}
+          onRetry={() => query.refetch()}
+        />
       ) : (
         <LoadingState label="Comparing the boots">
           <Skeleton className="h-80 w-full rounded-lg" />
@@ -100,7 +112,11 @@ function SetPanel({ side, title, sets, url, compared }: SetPanelProps) {
 }
 
 function SetLink({ filters, compared }: { filters: BootSets['set']; compared: Comparison['set'] }) {
-  return <TextLink href={bootsHref(filters, compared)}>{countText(compared.sample.bootCount, compared.sample.share)} boots</TextLink>
+  return (
+    <TextLink href={bootsHref(filters, compared)}>
+      {countText(compared.sample.bootCount, compared.sample.share)} boots
+    </TextLink>
+  )
 }
 
 function SetFigures({ compared: { sample, figures } }: { compared: Comparison['set'] }) {

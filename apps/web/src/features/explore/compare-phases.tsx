@@ -2,7 +2,15 @@ import { Panel, Unknown } from '../../components/page'
 import { type Column, Table } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { formatDuration } from '../../lib/format-quantity'
-import { type ComparedPhase, type Comparison, failuresText, intervalText, phaseTitle, signedDuration, verdictOf } from './compare-text'
+import {
+  type ComparedPhase,
+  type Comparison,
+  failuresText,
+  intervalText,
+  phaseTitle,
+  signedDuration,
+  verdictOf,
+} from './compare-text'
 
 /** The medians of each phase in both sets, and how they differ. */
 export function ComparePhases({ comparison }: { comparison: Comparison }) {
@@ -43,8 +51,7 @@ function differenceColumns(reach: number): Column<ComparedPhase>[] {
       cell: ({ difference }) =>
         difference ? (
           <span className="whitespace-nowrap">
-            {signedDuration(difference.difference)}{' '}
-            <span className="text-ink-faint">({intervalText(difference)})</span>
+            {signedDuration(difference.difference)} <span className="text-ink-faint">({intervalText(difference)})</span>
           </span>
         ) : (
           <Unknown label="too few boots" />
@@ -67,7 +74,11 @@ function differenceColumns(reach: number): Column<ComparedPhase>[] {
 }
 
 function Median({ us }: { us: number | null }) {
-  return us === null ? <Unknown label="no ready boots" /> : <span className="whitespace-nowrap">{formatDuration(us)}</span>
+  return us === null ? (
+    <Unknown label="no ready boots" />
+  ) : (
+    <span className="whitespace-nowrap">{formatDuration(us)}</span>
+  )
 }
 
 interface IntervalProps {
@@ -86,7 +97,10 @@ function Interval({ difference, reach }: IntervalProps) {
     <span aria-hidden="true" className="relative block h-5 min-w-32">
       <span className="absolute inset-y-0 left-1/2 w-px bg-line-strong" />
       <span className={`absolute top-2.25 h-0.5 ${colour}`} style={{ left: at(difference.low), width }} />
-      <span className={`absolute top-1.5 -ml-1 size-2 rounded-full ${colour}`} style={{ left: at(difference.difference) }} />
+      <span
+        className={`absolute top-1.5 -ml-1 size-2 rounded-full ${colour}`}
+        style={{ left: at(difference.difference) }}
+      />
     </span>
   )
 }

@@ -5,7 +5,10 @@ const sample = { bootCount: 20, share: 1, estimatedCount: 20 }
 const figures = { bootCount: 20, readyCount: 19, failedCount: 1, p50Us: 1, p95Us: 1, p99Us: 1, phasesUs: [] }
 const set = { since: '', until: '', sample, figures, durationCounts: [], fileLists: 0 }
 const clear = { difference: 7_000_000, low: 6_000_000, high: 8_000_000, isClear: true }
-const phase = (name: Comparison['phases'][number]['phase'], difference: Comparison['phases'][number]['difference']) => ({
+const phase = (
+  name: Comparison['phases'][number]['phase'],
+  difference: Comparison['phases'][number]['difference'],
+) => ({
   phase: name,
   baseMedianUs: 1,
   setMedianUs: 2,
@@ -25,7 +28,9 @@ test('a clear difference is said with its interval and its largest part, another
     'The median boot is 7.00 s slower (+6.00 s to +8.00 s). The largest part of it: Kernel and initramfs download (+7.00 s).',
   )
   const chance = { difference: 1_000, low: -5_000_000, high: 5_000_000, isClear: false }
-  expect(summaryOf({ ...comparison, phases: [phase('total', chance)] })).toContain('takes as long, as far as 19 ready boots')
+  expect(summaryOf({ ...comparison, phases: [phase('total', chance)] })).toContain(
+    'takes as long, as far as 19 ready boots',
+  )
   expect(summaryOf({ ...comparison, phases: [phase('total', null)] })).toContain('Too few boots')
   const empty = { ...set, sample: { ...sample, bootCount: 0 } }
   expect(summaryOf({ ...comparison, base: empty })).toBe('The baseline has no boots.')

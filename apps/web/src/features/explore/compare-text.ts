@@ -34,7 +34,9 @@ export function summaryOf({ phases, set, base }: Comparison): string {
   const by = formatDuration(Math.abs(total.difference))
   const slower = phases.filter(({ phase, difference }) => phase !== 'total' && difference?.isClear)
   const most = slower.sort((a, b) => sizeOf(b) - sizeOf(a))[0]
-  const where = most ? ` The largest part of it: ${phaseTitle(most.phase)} (${signedDuration(most.difference?.difference ?? 0)}).` : ''
+  const where = most
+    ? ` The largest part of it: ${phaseTitle(most.phase)} (${signedDuration(most.difference?.difference ?? 0)}).`
+    : ''
   return `The median boot is ${by} ${total.difference > 0 ? 'slower' : 'quicker'} (${intervalText(total)}).${where}`
 }
 

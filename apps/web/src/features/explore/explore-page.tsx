@@ -89,17 +89,7 @@ function ExploreBody({ exploration, input, url: { filters, setFilter, setFilters
   const box = useMemo(() => boxOf(filters.box), [filters.box])
   const onBox = (next: Box | null) => setFilter('box', next ? textOfBox(next) : '')
   const onZoom = (zoom: Zoom | null) => setFilters(spanFilters(zoom))
-  if (exploration.total.bootCount === 0)
-    return (
-      <EmptyState
-        title="No boots match these filters."
-        text={
-          exploration.sample.share < 1
-            ? 'None is in the sample that was read. Filter by a site or a vDisk, or choose a shorter period.'
-            : 'Clear a filter or choose a longer period.'
-        }
-      />
-    )
+  if (exploration.total.bootCount === 0) return <NoBoots share={exploration.sample.share} />
   return (
     <>
       <ExploreFigures exploration={exploration} filters={filters} />
@@ -147,6 +137,14 @@ function ExploreBody({ exploration, input, url: { filters, setFilter, setFilters
       )}
     </>
   )
+}
+
+function NoBoots({ share }: { share: number }) {
+  const text =
+    share < 1
+      ? 'None is in the sample that was read. Filter by a site or a vDisk, or choose a shorter period.'
+      : 'Clear a filter or choose a longer period.'
+  return <EmptyState title="No boots match these filters." text={text} />
 }
 
 interface ChartsProps {
