@@ -5,7 +5,7 @@ import { getDifferences } from './get-differences.ts'
 import { getExploration } from './get-exploration.ts'
 import { getViews, setViews } from './saved-views.ts'
 import { differencesInput, differencesView, exploreInput, exploreView } from './schema.ts'
-import { savedViewsView } from './views-schema.ts'
+import { savedViewsInput, savedViewsView } from './views-schema.ts'
 
 export const exploreRouter = router({
   get: procedure
@@ -53,7 +53,7 @@ export const exploreRouter = router({
       place: 'visible',
       rest: { method: 'PUT', path: '/exploration/views', summary: 'Replace the views that the caller has saved' },
     })
-    .input(savedViewsView)
+    .input(savedViewsInput)
     .output(savedViewsView)
     .mutation(({ ctx, input }) => setViews(ctx, input)),
 })

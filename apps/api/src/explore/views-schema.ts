@@ -14,16 +14,16 @@ const savedView = z.object({
     .meta({ examples: ['/explore?by=version&period=30d'] }),
 })
 
-export const savedViewsView = z
-  .object({
-    views: z
-      .array(savedView)
-      .max(savedViewsMax, `At most ${savedViewsMax} views are kept. Delete one first.`)
-      .refine(
-        (views) => new Set(views.map(({ name }) => name)).size === views.length,
-        'Two views have the same name. Choose another one.',
-      )
-      .describe('In the order in which they are shown.'),
-  })
-  .meta({ id: 'SavedViews' })
+const fields = {
+  views: z
+    .array(savedView)
+    .max(savedViewsMax, `At most ${savedViewsMax} views are kept. Delete one first.`)
+    .refine(
+      (views) => new Set(views.map(({ name }) => name)).size === views.length,
+      'Two views have the same name. Choose another one.',
+    )
+    .describe('In the order in which they are shown.'),
+}
+export const savedViewsInput = z.object(fields)
+export const savedViewsView = z.object(fields).meta({ id: 'SavedViews' })
 export type SavedViewsView = z.infer<typeof savedViewsView>
