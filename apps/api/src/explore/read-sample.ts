@@ -20,6 +20,8 @@ export const sampleMax = 10_000
 const lookPart = 1024
 /** So many of a look tell how many there are to within a half; fewer boots are read whole. */
 const lookMin = (2 * sampleMax) / lookPart
+/** Boots that a filter without an index may read. */
+const searchedMax = 250_000
 /** For each statement: the database has other work. */
 const statementLimitMs = 2_500
 
