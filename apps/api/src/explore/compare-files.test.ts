@@ -15,5 +15,8 @@ test('a file that boots newly wait for comes first, one that became quicker last
 
 test('without any list there is nothing', () => {
   expect(compareFiles([], [])).toEqual([])
-  expect(compareFiles([], [[file('/a', 3)]])[0]).toMatchObject({ base: { boots: 0 }, set: { boots: 1, storageUs: 3 } })
+  expect(compareFiles([], [[file('/a', 3)]])[0]).toMatchObject({
+    base: { boots: 0, bytes: 0, storageUs: 0 },
+    set: { boots: 1, storageUs: 3 },
+  })
 })

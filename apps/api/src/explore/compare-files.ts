@@ -41,5 +41,6 @@ export function compareFiles(base: ReadFile[][], set: ReadFile[][]): ComparedFil
 const grownUs = ({ base, set }: ComparedFile) => set.storageUs - base.storageUs
 
 function meanOf({ boots, bytes, storageUs }: FileOfSet, count: number): FileOfSet {
-  return { boots, bytes: Math.round(bytes / count), storageUs: Math.round(storageUs / count) }
+  const lists = Math.max(1, count)
+  return { boots, bytes: Math.round(bytes / lists), storageUs: Math.round(storageUs / lists) }
 }
