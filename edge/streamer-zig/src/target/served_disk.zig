@@ -569,7 +569,7 @@ fn sendAccount(disk: *ServedDisk, index: usize, text: []const u8) void {
     const server = &disk.server.?;
     const part = account.parse(text) orelse return server.answer(index, "not an account");
     if (std.mem.findScalar(control.Server.Waiting, &server.waiting, .account) != null)
-        return server.answer(index, "another account is being sent");
+        return server.answer(index, account.another);
     if (!disk.client.sendAccount(disk.now_us, part))
         return server.answer(index, "the edge takes no account");
     server.waiting[index] = .account;

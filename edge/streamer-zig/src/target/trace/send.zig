@@ -11,6 +11,8 @@ const assert = std.debug.assert;
 const answer_timeout_s = 10;
 /// Also while another process takes over the stream.
 const attempts_max = 3;
+/// A part of another account takes a moment.
+const busy_max = 30;
 /// In front of each account.
 const magic_size = 8;
 const pause: linux.timespec = .{ .sec = 1, .nsec = 0 };
@@ -41,14 +43,23 @@ fn sendPart(kind: stream.AccountKind, number: u16, is_last: bool, bytes: []const
         @backingInt(kind), number, @intFromBool(is_last),
     }) catch unreachable;
     writer.writeAll(bytes) catch unreachable;
-    for (0..attempts_max) |attempt| {
-        if (attempt > 0) _ = linux.nanosleep(&pause, null);
+    var attempt: u32 = 0;
+    var busy: u32 = 0;
+    while (attempt < attempts_max and busy < busy_max) {
+        if (attempt + busy > 0) _ = linux.nanosleep(&pause, null);
         var answer: [control.message_size_max]u8 = undefined;
-        const said = control.ask(writer.buffered(), answer_timeout_s, &answer) catch continue;
-        return std.mem.eql(u8, said, control.done);
+        const said = control.ask(writer.buffered(), answer_timeout_s, &answer) catch {
+            attempt += 1;
+            continue;
+        };
+        if (!std.mem.eql(u8, said, another)) return std.mem.eql(u8, said, control.done);
+        busy += 1;
     }
     return false;
 }
+
+/// The answer while a part of another account is being sent.
+pub const another = "another account is being sent";
 
 /// A part as the process that serves the disk gets it.
 pub fn parse(text: []const u8) ?stream.Account {
