@@ -20,6 +20,8 @@ const limit_us = 5 * std.time.us_per_min;
 /// Events are handled together: the kernel needs not wake this program for each.
 const pause: linux.timespec = .{ .sec = 0, .nsec = 2 * std.time.ns_per_ms };
 const wait_ms = 500;
+/// Of the pipe, until the next look at the machine.
+const reads_max = 64;
 const line_size_max = 256;
 /// Made by `bootfarm-target ready`, in a folder that is open since the initramfs.
 const ready_mark = "ready";
@@ -110,7 +112,8 @@ fn follow(memory: *Memory, trace: *BlockTrace, disks: *StreamedDisks, folder_fd:
     var lines: Lines = .{ .memory = memory, .disks = disks };
     while (sys.monotonicUs() < until_us and !isReady(folder_fd)) {
         trace.wait(wait_ms);
-        while (trace.read(&memory.pipe)) |bytes| lines.take(bytes);
+        // Whether the machine is ready counts also while it reads without a pause.
+        for (0..reads_max) |_| lines.take(trace.read(&memory.pipe) orelse break);
         _ = linux.nanosleep(&pause, null);
     }
     trace.stop();

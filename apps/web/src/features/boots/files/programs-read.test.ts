@@ -23,7 +23,7 @@ const plymouth = program({
 
 test('the program whose cold reads cost the boot most is named, with what the boot would gain', () => {
   expect(adviceOf({ programs: [program({ gainUs: 60_000 }), plymouth] })).toBe(
-    'plymouthd (plymouth-start.service) reads 4.10\u00a0MiB cold: 812\u00a0ms. It is not in the boot profile; from the edge’s memory the boot would be 812\u00a0ms faster.',
+    'plymouthd (plymouth-start.service) reads 4.10\u00a0MiB cold: 812\u00a0ms. It is not in the boot profile. With it in the edge’s memory, the boot would be 812\u00a0ms faster.',
   )
   const some = program({ unit: '(kernel)', aheadBytes: 4096, coldBytes: 8192, gainUs: 70_000 })
   expect(adviceOf({ programs: [some] })).toMatch(

@@ -23,7 +23,7 @@ export function adviceOf({ programs }: Pick<FilesRead, 'programs'>): string | nu
       ? 'It is not in the boot profile'
       : `The boot profile has ${formatBytes(most.aheadBytes)} of it`
   const gain = formatDuration(most.gainUs)
-  return `${reads}: ${gain}. ${profile}; from the edge’s memory the boot would be ${gain} faster.`
+  return `${reads}: ${gain}. ${profile}. With it in the edge’s memory, the boot would be ${gain} faster.`
 }
 
 function nameOf({ name, unit }: ProgramRead): string {
