@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { type BootReport, filesRead } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
 import { type Firmware, macOf } from '../device/machine.ts'
 import { machinesMissing } from '../device/machine-kernel.ts'
+import { storedVersion, testUuid, writeEnrolledEdge } from '../edge/enrolled-edge.ts'
 import { finishedBoot, MachineSite } from '../lab/machine-site.ts'
-import { edgeProgram, scratchDirectory } from '../lab/programs.ts'
+import { edgeProgram } from '../lab/programs.ts'
 import type { RunningProcess } from '../lab/running-process.ts'
 
 const phases = {
@@ -24,33 +25,39 @@ export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi
   const root = machinesMissing() ? undefined : await ensureSystemRoot()
   const missing = machinesMissing() ?? (root && 'missing' in root ? root.missing : undefined)
   const title = `${count} ${firmware.toUpperCase()} machines at once`
-  const scratch = scratchDirectory()
   let site: MachineSite
   let edge: RunningProcess
 
-  /** A store with the machines' disk: it names the files that they read. */
-  function makeStore(): { store: string; version: string } {
-    const store = path.join(scratch.path, 'store')
+  /** An enrolled edge, which lists what its machines read, with their disk in its store. */
+  function startEdge(): Promise<RunningProcess> {
+    const store = path.join(site.edgeData, 'store')
     const vdisk = (...args: string[]) =>
       execFileSync(edgeProgram, ['vdisk', ...args, '--store', store], { encoding: 'utf8' })
+    mkdirSync(site.edgeData, { recursive: true })
     vdisk('init')
     const boots = ['--kernel', site.kernel, '--initrd', site.initrd, '--cmdline', site.commandLine]
     const said = vdisk('import', site.disk.image, '--name', 'Debian', ...boots, '--json')
-    return { store, version: JSON.parse(said.trim().split('\n').at(-1) ?? '{}').version }
+    const made: string = JSON.parse(said.trim().split('\n').at(-1) ?? '{}').version
+    const { vdisks, versionId } = storedVersion(vdisk('show', '--json', '--version', made))
+    const devices = Array.from({ length: count }, (_, port) => ({
+      id: testUuid(300 + port),
+      name: `device ${port}`,
+      mac: macOf(port),
+      versionId,
+      enabled: true,
+    }))
+    writeEnrolledEdge(site.edgeData, [], [], [], undefined, { vdisks, devices })
+    return site.startOwnEdge()
   }
 
   describe.skipIf(missing)(`${title}${missing ? ` (${missing})` : ''}`, () => {
     beforeAll(async () => {
       if (!root || 'missing' in root) throw new Error('there is no Debian')
       site = new MachineSite(firmware, { system: root }, { machines: count })
-      const { store, version } = makeStore()
-      edge = await site.startStoreEdge(store, version)
+      edge = await startEdge()
     })
 
-    afterAll(async () => {
-      await site?.remove()
-      scratch.remove()
-    })
+    afterAll(() => site?.remove())
 
     test('boot a prepared Debian with the initramfs it made itself, and nothing in it fails', {
       timeout: timeoutMs,

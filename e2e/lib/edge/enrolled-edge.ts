@@ -26,6 +26,22 @@ export interface TestPowerOrder {
 /** The boot menu of every device. */
 export type TestMenu = Omit<NonNullable<DesiredState['menus']>[number], 'id'>
 
+/** Describes a version of a store for a state, by what `vdisk show --json` prints of it. */
+export function storedVersion(shown: string): { vdisks: DesiredState['vdisks']; versionId: string } {
+  const { version: id, sizeBytes, commandLine, manifest } = JSON.parse(shown)
+  const version = {
+    id,
+    number: 1,
+    sizeBytes,
+    diskPath: '',
+    kernelPath: null,
+    initrdPath: null,
+    commandLine,
+    manifest: { root: manifest.root, counter: manifest.counter },
+  }
+  return { vdisks: [{ id: testUuid(100), name: 'stored', versions: [version] }], versionId: id }
+}
+
 /**
  * Writes the data directory of an edge that has enrolled and received its desired state: device `macs[i]` boots
  * `versions[i]`. Paths are relative to `directory`/store.
