@@ -100,7 +100,7 @@ async function boot(mac: string, trace: string): Promise<void> {
 async function slowBoot(name: string, trace: string, before?: string) {
   const { store, version, data } = makeStore(name)
   forget(store)
-  const edge = await startLoopbackEdge(ports, [...['--json', '--boot-files', files.bootFiles, '--data', data]])
+  const edge = await startLoopbackEdge(ports, ['--json', '--boot-files', files.bootFiles, '--data', data])
   onTestFinished(async () => {
     await edge.stop()
   })
@@ -166,12 +166,10 @@ describe.skipIf(missing)(`the gain that a boot's page predicts${missing ? ` (${m
     expect(told?.state).toBe('complete')
     expect(programs.map(({ name }) => name)).toEqual(['plymouthd', 'journald'])
     const [most] = programs
-    // A read may come in parts.
-    expect(most).toMatchObject({
-      unit: 'plymouthd.service',
-      coldBytes: counts.plymouthd * readSize,
-      aheadBytes: 0,
-    })
+    expect(most).toMatchObject({ unit: 'plymouthd.service', aheadBytes: 0 })
+    // A device that waits long may ask again, under another name.
+    expect(most?.coldBytes).toBeGreaterThanOrEqual(counts.plymouthd * readSize)
+    expect(most?.coldBytes).toBeLessThan(1.2 * counts.plymouthd * readSize)
     const predictedUs = most?.gainUs ?? 0
 
     const warm = await slowBoot('warm', trace, writeTrace('first.csv', [readsOf.plymouthd]))
