@@ -5,7 +5,8 @@ export default defineConfig({
   test: {
     name: 'db-long',
     root: import.meta.dirname,
-    include: ['*.test.ts'],
+    include: ['*.test.ts', '../test/migrate-under-load.test.ts'],
+    env: { BOOTFARM_EVERY_STATE: '1' },
     globalSetup: '../test/global-setup.ts',
     testTimeout: 600_000,
     hookTimeout: 600_000,
