@@ -145,6 +145,7 @@ test('a boot names device, edge and vDisk version, and is marked as simulated', 
   await expect(facts.getByText(/^02:bf:00:00:00:0\d$/)).toBeVisible()
   await expect(facts.getByRole('link', { name: /version \d+$/ })).toBeVisible()
   await expect(facts.getByText(/^x86 BIOS/)).toBeVisible()
+  await expect(facts.getByText('bootfarm-sim, 1 Gbit/s')).toBeVisible()
 })
 
 test('a running boot’s page grows phase by phase until it is ready, without a reload or a second request', async ({

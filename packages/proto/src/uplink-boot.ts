@@ -316,6 +316,20 @@ export const bootReport = z.object({
   cipher: z.enum(streamCiphers).optional(),
   /** Absent before the device's HELLO, and from older edges. */
   deviceKey: deviceKeyReport.optional(),
+  /** What the device says that it is (STREAM.md, MACHINE). Absent from older devices and edges. */
+  machine: z
+    .object({
+      processors: count.min(1).max(65535),
+      memoryMib: count.min(1).max(0xffff_ffff),
+      /** PCI ids of its network card, as `lspci -n` writes them. */
+      card: z
+        .string()
+        .regex(/^[0-9a-f]{4}:[0-9a-f]{4}$/)
+        .optional(),
+      driver: untrustedText.max(16).optional(),
+      linkMbit: count.max(0xffff_ffff).optional(),
+    })
+    .optional(),
   reconnects: count,
   /**
    * When a device that writes at this edge last came back to it, in µs since the start of the boot; absent: never, or

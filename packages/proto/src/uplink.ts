@@ -204,6 +204,9 @@ export const edgeInterface = z.object({
   mtu: count.max(65535),
 })
 
+/** Kinds of storage that a store may lie on: disks, a network's file system, or memory. */
+export const storageKinds = ['nvme', 'ssd', 'hdd', 'network', 'memory'] as const
+
 /** The machine that the edge runs on; vDisks lie in its store. */
 export const edgeMachine = z.object({
   /** Processes that run or wait to run, over the last minute (getloadavg(3)). */
@@ -215,6 +218,8 @@ export const edgeMachine = z.object({
   fileCacheBytes: count,
   storeTotalBytes: count,
   storeFreeBytes: count,
+  /** What the store lies on, with the disk's model or the file system's name. Absent where the system does not tell. */
+  storeMedium: z.object({ kind: z.enum(storageKinds), name: untrustedText }).optional(),
 })
 export type EdgeMachine = z.infer<typeof edgeMachine>
 

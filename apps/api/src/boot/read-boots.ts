@@ -42,6 +42,7 @@ const bootSelect = {
   writeCacheHeld: true,
   silentSince: true,
   lost: true,
+  storage: true,
 } satisfies Prisma.BootSelect
 type PlainBoot = Prisma.BootGetPayload<{ select: typeof bootSelect }>
 

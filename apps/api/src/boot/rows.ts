@@ -34,6 +34,7 @@ export interface BootFacts {
   mtu?: number | undefined
   cipher?: BootReport['cipher']
   deviceKey?: BootReport['deviceKey']
+  machine?: BootReport['machine']
   reconnects: number
   resumedUs?: number | undefined
   /** Where it failed over last, and from where. */
@@ -138,6 +139,9 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
       mtuBytes: facts.mtu ?? null,
       cipher: facts.cipher ?? null,
       deviceKey: facts.deviceKey?.label ?? null,
+      machine: machineOf(facts),
+      // Only `writeBoots` writes it, from a heartbeat that zod validated against the same list.
+      storage: row.storage as BootDetail['facts']['storage'],
       reconnects: facts.reconnects,
       program: facts.program ?? null,
     },
@@ -155,6 +159,12 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
     guest: detail?.guest ? guestViewOf(detail.guest, row.startedAt) : null,
     phases: detail ? detail.phases.map(phaseView) : phasesOf(row).map(phaseOfSummary),
   }
+}
+
+function machineOf({ machine }: BootFacts): BootDetail['facts']['machine'] {
+  if (!machine) return null
+  const { processors, memoryMib, card = null, driver = null, linkMbit = null } = machine
+  return { processors, memoryMib, card, driver, linkMbit }
 }
 
 /** Only the times are known of a phase whose detail is gone. */

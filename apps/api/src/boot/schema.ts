@@ -4,6 +4,7 @@ import {
   guestStepGroups,
   loaderStepNames,
   powerOrders,
+  storageKinds,
   streamCiphers,
   transferOutcomes,
   transferProtocols,
@@ -239,6 +240,20 @@ export const bootDetail = bootSummary
         deviceKey: deviceKeyLabel
           .nullable()
           .describe('How its edge judged the key of its TPM; null before the stream was open, and from older edges.'),
+        machine: z
+          .object({
+            processors: count.describe('Processors that its system may use.'),
+            memoryMib: count.describe('Memory in MiB, without what firmware and kernel keep.'),
+            card: z.string().nullable().describe('PCI ids of the network card that reaches the edge: vendor:device.'),
+            driver: z.string().nullable().describe('Driver of that card.'),
+            linkMbit: count.nullable().describe("Speed of the card's link in Mbit/s."),
+          })
+          .nullable()
+          .describe('What the device says that it is; null before its first report, and from older devices and edges.'),
+        storage: z
+          .enum(storageKinds)
+          .nullable()
+          .describe('Kind of storage of the store of its edge; null if the edge does not know.'),
         reconnects: count,
         program: z
           .object({ set: z.string(), file: z.string() })

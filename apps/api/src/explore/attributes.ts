@@ -16,6 +16,10 @@ interface Attribute {
 const hourOf = (boot: SampledBoot) => new Date(boot.startedMs).toISOString().slice(11, 13)
 const readsOf = ({ isCold }: SampledBoot) => (isCold === null ? null : isCold ? 'cold' : 'warm')
 
+/** In GiB: firmware and kernel keep a part, which differs from machine to machine. */
+const memoryOf = ({ memoryMib }: SampledBoot) =>
+  memoryMib === null ? null : Math.max(1, Math.round(memoryMib / 1024)).toString()
+
 /** By what boots are grouped and compared. Another fact of boots is a line here, and a column in `readSample`. */
 export const attributes = {
   version: { valueOf: (boot) => boot.versionId, filter: 'versionId', names: 'version' },
@@ -24,6 +28,10 @@ export const attributes = {
   edge: { valueOf: (boot) => boot.edgeId, filter: 'edgeId', names: 'edge' },
   device: { valueOf: (boot) => boot.deviceId, filter: 'deviceId', names: 'device' },
   firmware: { valueOf: (boot) => boot.clientArch?.toString() ?? null, filter: 'clientArch', names: null },
+  processors: { valueOf: (boot) => boot.processors?.toString() ?? null, filter: null, names: null },
+  memory: { valueOf: memoryOf, filter: null, names: null },
+  card: { valueOf: (boot) => boot.networkCard, filter: null, names: null },
+  storage: { valueOf: (boot) => boot.storage, filter: null, names: null },
   reads: { valueOf: readsOf, filter: 'reads', names: null },
   outcome: { valueOf: (boot) => boot.outcome, filter: 'outcome', names: null },
   cause: { valueOf: (boot) => boot.failedCause, filter: 'failedCause', names: null },

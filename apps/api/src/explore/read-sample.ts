@@ -47,6 +47,10 @@ export interface SampledBoot {
   failedCause: string | null
   clientArch: number | null
   isCold: boolean | null
+  processors: number | null
+  memoryMib: number | null
+  networkCard: string | null
+  storage: string | null
   /** µs of each phase of a ready boot, by name; null for other boots. */
   phases: { name: string; durationUs?: number | null }[] | null
 }
@@ -161,6 +165,10 @@ type Tuple = [
   failedCause: string | null,
   clientArch: number | null,
   isCold: boolean | null,
+  processors: number | null,
+  memoryMib: number | null,
+  networkCard: string | null,
+  storage: string | null,
   phases: SampledBoot['phases'],
 ]
 
@@ -169,19 +177,20 @@ async function readBoots(db: ServiceContext['db'], { condition, limit, organizat
   const [row] = await db.$queryRaw<{ boots: string }[]>`
     with read as materialized (
       select id, started_at, duration_us, outcome, site_id, edge_id, device_id, version_id, failed_cause, client_arch, is_cold,
-        case when outcome = 'ready' then phases end as phases
+        processors, memory_mib, network_card, storage, case when outcome = 'ready' then phases end as phases
       from boot where ${condition} limit ${limit}
     )
     select coalesce(json_agg(json_build_array(read.id, floor(extract(epoch from read.started_at) * 1000)::bigint,
       duration_us, outcome, read.site_id, edge_id, device_id, device.collection_id, version_id, failed_cause,
-      client_arch, is_cold, phases)), '[]')::text as boots
+      client_arch, is_cold, processors, memory_mib, network_card, storage, phases)), '[]')::text as boots
     from read left join device on device.organization_id = ${organizationId}::uuid and device.id = read.device_id`
   return (JSON.parse(row?.boots ?? '[]') as Tuple[]).map(bootOf)
 }
 
 function bootOf(tuple: Tuple): SampledBoot {
   const [id, startedMs, durationUs, outcome, siteId, edgeId, deviceId, ...others] = tuple
-  const [collectionId, versionId, failedCause, clientArch, isCold, phases] = others
+  const [collectionId, versionId, failedCause, clientArch, isCold, ...machine] = others
+  const [processors, memoryMib, networkCard, storage, phases] = machine
   return {
     id,
     startedMs,
@@ -195,6 +204,10 @@ function bootOf(tuple: Tuple): SampledBoot {
     failedCause,
     clientArch,
     isCold,
+    processors,
+    memoryMib,
+    networkCard,
+    storage,
     phases,
   }
 }

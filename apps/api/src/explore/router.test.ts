@@ -51,6 +51,7 @@ function randomBoot(below: (limit: number) => number, mac: string): BootReport {
     simulated: below(2) === 0,
     startedUnixMs: now() - below(6 * dayMs),
     phases: phases.map((phase) => ({ ...phase, durationUs: below(2 ** 24) })),
+    ...(below(3) === 0 ? {} : { machine: { processors: 1 + below(4), memoryMib: 7_900 + below(9), driver: 'e1000e' } }),
     ...(below(3) === 0 ? {} : { clientArch: [0, 7, 11][below(3)] ?? 0 }),
     ...(below(2) === 0 ? {} : { readTimes: { warm: histogram(9), cold: histogram(1 + below(2)) } }),
     ...(below(3) === 0 ? {} : { vdiskId: site().tenant.vdiskId, versionId: site().tenant.versionId }),

@@ -414,6 +414,15 @@ pub fn Boots(comptime Io: type) type {
             if (!boot.isOver()) boot.series.onReadEnd(at_us -| boot.started_us);
         }
 
+        /// The device says what it is. Its next report, or the end of its boot, takes that along.
+        pub fn onMachine(boots: *Self, said: *const core.stream.Server.DeviceMachine) void {
+            const boot =
+                boots.table.get(boots.table.findById(said.boot_id) orelse return) orelse return;
+            assert(boot.identity.id.eql(said.boot_id));
+            boot.facts.onMachine(&said.machine);
+            boot.touched = true;
+        }
+
         /// Applies a running device's report; returns the order that waits for it.
         pub fn takeReport(
             boots: *Self,

@@ -144,6 +144,11 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
 /// Packets that version 2 does not have. Nobody here knows a resume secret.
 fn makeNewer(case: *Case, device: *const Device, request_id: u32) stream.Packet {
     if (case.prng.chance(1, 4)) return inSession(device, request_id, .keepalive_ack);
+    if (case.prng.chance(1, 3)) return inSession(device, request_id, .{ .machine = .{
+        .cpu_count = 4,
+        .memory_mib = 8192,
+        .driver = stream.Machine.paddedDriver("e1000e"),
+    } });
     if (case.prng.chance(1, 3)) return inSession(device, request_id, .{ .fetch_times = .{
         .reads = .{ .bytes = "\x00\x00\x00\x07\x00\x00\x01\x00" },
     } });
@@ -297,6 +302,10 @@ fn exchange(
             try expect(bytes.len == probe.size, "the packet is as large as was asked for");
         },
         .used => |used| try expect(used.units.count() > 0, "a USED has a unit"),
+        .machine => |said| {
+            try expect(said.machine.cpu_count > 0, "a machine has a processor");
+            try expect(device.version == .v3, "a MACHINE is of version 3");
+        },
         .fetched => |fetched| {
             try expect(fetched.reads.count() > 0, "a FETCH_TIMES has a read");
             try expect(device.version == .v3, "a FETCH_TIMES is of version 3");

@@ -69,6 +69,10 @@ pub fn parser(case: *Case) Violation!bool {
         ),
         .cookie, .refuse, .read_error, .no_session, .keepalive, .keepalive_ack => {},
         .ready_ack, .report_ack, .control, .probe, .probe_ack, .lost_ack, .account_ack => {},
+        .machine => |machine| try expect(
+            machine.cpu_count > 0 and machine.driverName().len <= machine.driver.len,
+            "a machine has a processor, and its driver a bounded name",
+        ),
     }
     var out: [stream.packet_size_max]u8 = undefined;
     const again = stream.emit(packet, &out);
@@ -274,6 +278,7 @@ fn makeBody(
         .keepalive,
         .keepalive_ack,
         .fetch_times,
+        .machine,
         => makeRead(case, packet_type, draw, room),
         .ready,
         .ready_ack,
@@ -437,6 +442,14 @@ fn makeRead(
         .no_session => return in(session_id, request_id, .no_session),
         .keepalive => return in(session_id, request_id, .keepalive),
         .keepalive_ack => return in(session_id, request_id, .keepalive_ack),
+        .machine => return in(session_id, request_id, .{ .machine = .{
+            .cpu_count = @truncate(prng.nextU32() | 1),
+            .card_vendor = @truncate(prng.nextU32()),
+            .card_device = @truncate(prng.nextU32()),
+            .memory_mib = prng.nextU32() | 1,
+            .link_mbit = prng.nextU32(),
+            .driver = stream.Machine.paddedDriver(content[0 .. size % 20]),
+        } }),
         .fetch_times => return in(session_id, request_id, .{ .fetch_times = .{
             .reads = .{ .bytes = content[0 .. (size % stream.fetch_times_max + 1) * 8] },
         } }),

@@ -138,6 +138,7 @@ test {
     _ = named_key;
     _ = file_system;
     _ = machine_facts;
+    _ = @import("metrics/storage_medium.zig");
     _ = load_facts;
     _ = metrics_page;
     _ = @import("net/udp_socket_test.zig");

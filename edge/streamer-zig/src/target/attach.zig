@@ -12,6 +12,7 @@ const sys = @import("host").sys;
 const say = @import("console.zig").say;
 const control = @import("control_socket.zig");
 const kernel_device = @import("kernel_device.zig");
+const machine = @import("machine.zig");
 const protection = @import("protection.zig");
 const sys_time = @import("sys_time.zig");
 const EdgeSocket = @import("edge_socket.zig");
@@ -170,6 +171,7 @@ fn openSession(
             .nonce_seed = seed,
             .edge = options.edge,
             .device_key = if (key) |*made| made.public_key else null,
+            .machine = machine.read(edge.fd),
         },
     );
     var silence: Silence = .{};

@@ -10,6 +10,7 @@ import {
   refuseCodes,
   type StreamPacket,
   type StreamVersion,
+  streamAccountKinds,
   streamLostReasons,
   streamOperations,
   streamOrders,
@@ -86,6 +87,16 @@ function bodyOf(packet: StreamPacket, version: StreamVersion): Buffer[] {
       return [Buffer.alloc(packet.size - 16)]
     case 'fetch_times':
       return packet.reads.flatMap(([id, us]) => [int(id, 4), int(us, 4)])
+    case 'account':
+      return [
+        int(streamAccountKinds.indexOf(packet.kind) + 1, 1),
+        int(packet.is_last ? 1 : 0, 1),
+        int(packet.part, 2),
+        Buffer.alloc(4),
+        hex(packet.bytes),
+      ]
+    case 'machine':
+      return emitMachine(packet)
     case 'lost':
       return emitLost(packet)
     case 'lost_ack':
@@ -99,8 +110,21 @@ function bodyOf(packet: StreamPacket, version: StreamVersion): Buffer[] {
     case 'ready_ack':
     case 'keepalive':
     case 'keepalive_ack':
+    case 'account_ack':
       return []
   }
+}
+
+function emitMachine(packet: Extract<StreamPacket, { type: 'machine' }>): Buffer[] {
+  return [
+    int(packet.cpu_count, 2),
+    int(packet.card_vendor, 2),
+    int(packet.card_device, 2),
+    Buffer.alloc(2),
+    int(packet.memory_mib, 4),
+    int(packet.link_mbit, 4),
+    Buffer.from(packet.driver.padEnd(16, '\0'), 'latin1'),
+  ]
 }
 
 function emitLost(packet: Extract<StreamPacket, { type: 'lost' }>): Buffer[] {

@@ -52,6 +52,9 @@ export const packetTypes = [
   'lost',
   'lost_ack',
   'fetch_times',
+  'machine',
+  'account',
+  'account_ack',
 ] as const
 /** From this one on they are of version 3 alone. */
 export const firstNewPacketType = packetTypes.indexOf('keepalive')
@@ -194,6 +197,23 @@ export type StreamUsed = InSession & {
   /** Units of 32 KiB: which one of the disk, and a bit for each of its 4 KiB blocks. */
   units: [number, number][]
 }
+export const streamAccountKinds = ['block_trace', 'units'] as const
+export type StreamAccount = InSession & {
+  type: 'account'
+  kind: (typeof streamAccountKinds)[number]
+  part: number
+  is_last: boolean
+  bytes: string
+}
+export type StreamMachine = InSession & {
+  type: 'machine'
+  cpu_count: number
+  card_vendor: number
+  card_device: number
+  memory_mib: number
+  link_mbit: number
+  driver: string
+}
 export type StreamFetchTimes = InSession & {
   type: 'fetch_times'
   /** Request id and µs of each. */
@@ -265,9 +285,11 @@ export type StreamBody =
   | StreamRead
   | StreamUsed
   | StreamFetchTimes
+  | StreamMachine
+  | StreamAccount
   | StreamData
   | (InSession & { type: 'read_error'; code: (typeof readErrorCodes)[number] })
-  | (InSession & { type: 'no_session' | 'keepalive' | 'keepalive_ack' })
+  | (InSession & { type: 'no_session' | 'keepalive' | 'keepalive_ack' | 'account_ack' })
   | StreamLost
   | StreamLostAck
   | StreamReady

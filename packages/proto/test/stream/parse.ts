@@ -10,16 +10,19 @@ import {
   readPlainFlag,
   readyOutcomes,
   refuseCodes,
+  type StreamAccount,
   type StreamBody,
   type StreamData,
   type StreamHello,
   type StreamLost,
+  type StreamMachine,
   type StreamPacket,
   type StreamRead,
   type StreamReady,
   type StreamReport,
   type StreamVersion,
   type StreamWelcome,
+  streamAccountKinds,
   streamCodecsMax,
   streamFragmentSizeMax,
   streamFragmentSizeMin,
@@ -122,6 +125,10 @@ function parseBody(reader: Reader, { version, type, flags, index, session }: Hea
       return parseProbeAck(reader, session)
     case 'fetch_times':
       return parseFetchTimes(reader, session)
+    case 'account':
+      return parseAccount(reader, session)
+    case 'machine':
+      return parseMachine(reader, session)
     case 'lost':
       return parseLost(reader)
     case 'lost_ack':
@@ -130,6 +137,7 @@ function parseBody(reader: Reader, { version, type, flags, index, session }: Hea
     case 'ready_ack':
     case 'keepalive':
     case 'keepalive_ack':
+    case 'account_ack':
       check(reader.bytes.length === headerSize, 'wrong_size')
       return { type, ...session }
   }
@@ -169,6 +177,33 @@ function parseLost(reader: Reader): StreamLost {
     return { type: 'lost', boot_id, nonce, reason, ...rest }
   }
   return { type: 'lost', boot_id, nonce, reason, refusal: refuseCodes[code - 1] ?? refuse('bad_value'), ...rest }
+}
+
+function parseAccount(reader: Reader, session: InSession): StreamAccount {
+  const size = reader.bytes.length - headerSize
+  check(size > 8 && size <= 8 + 480, 'wrong_size')
+  check(isZero(reader.bytes.subarray(headerSize + 4, headerSize + 8)), 'reserved_not_zero')
+  const kind = reader.named(streamAccountKinds, 1, 1)
+  const last = reader.int(1)
+  check(last <= 1, 'bad_value')
+  const part = reader.int(2)
+  reader.zeros(4)
+  return { type: 'account', ...session, kind, part, is_last: last === 1, bytes: reader.hex(size - 8) }
+}
+
+function parseMachine(reader: Reader, session: InSession): StreamMachine {
+  check(reader.bytes.length === 48, 'wrong_size')
+  const cpu_count = reader.int(2)
+  const card_vendor = reader.int(2)
+  const card_device = reader.int(2)
+  reader.zeros(2)
+  const memory_mib = reader.int(4)
+  const link_mbit = reader.int(4)
+  const padded = reader.take(16).toString('latin1')
+  const driver = padded.split('\0', 1)[0] ?? ''
+  check(cpu_count > 0 && memory_mib > 0 && isPrintable(driver), 'bad_value')
+  check(driver.padEnd(16, '\0') === padded, 'reserved_not_zero')
+  return { type: 'machine', ...session, cpu_count, card_vendor, card_device, memory_mib, link_mbit, driver }
 }
 
 function parseLostAck(reader: Reader): StreamBody {

@@ -56,6 +56,7 @@ export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
     is_lost: boot.lost !== undefined && boot.silentSinceUs === undefined && boot.lost.powerOrderId === undefined,
     client_arch: boot.clientArch ?? null,
     is_cold: isColdBoot(boot.readTimes),
+    ...machineColumns(boot),
     has_detail: detailDays.has(day),
     detail_phases: boot.phases,
     facts: factsOf(boot, edgeId),
@@ -99,6 +100,18 @@ function writeCacheColumns({ guest }: BootReport, before: KnownBoot | null) {
   }
 }
 
+/** An integer of PostgreSQL: a device may claim more memory than there is. */
+const memoryMibMax = 2 ** 31 - 1
+
+function machineColumns({ machine }: BootReport) {
+  const card = [machine?.driver, machine?.card].filter((part) => part !== undefined).join(' ')
+  return {
+    processors: machine?.processors ?? null,
+    memory_mib: machine ? Math.min(machine.memoryMib, memoryMibMax) : null,
+    network_card: card || null,
+  }
+}
+
 function factsOf(boot: BootReport, edgeId: string): BootFacts {
   return {
     handOver: boot.handOver && { ...boot.handOver, edgeId },
@@ -110,6 +123,7 @@ function factsOf(boot: BootReport, edgeId: string): BootFacts {
     mtu: boot.mtu,
     cipher: boot.cipher,
     deviceKey: boot.deviceKey,
+    machine: boot.machine,
     reconnects: boot.reconnects,
     resumedUs: boot.resumedUs,
     routerWait: boot.routerWait,

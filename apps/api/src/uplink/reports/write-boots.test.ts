@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { bootCauses } from '@bootfarm/proto/boot-phases'
-import { type BootReport, bootReport, bootReportSizeMax, edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
+import {
+  type BootReport,
+  bootReport,
+  bootReportSizeMax,
+  type EdgeMachine,
+  edgeOnlineWithinMs,
+} from '@bootfarm/proto/uplink'
 import { describe, expect, test } from 'vitest'
 import { bootWith, guestWith } from '../../../test/edge-client.ts'
 import { useTestSite } from '../../../test/test-site.ts'
@@ -13,6 +19,24 @@ const report = (...boots: BootReport[]) => site().report(...boots)
 const mac = '02:bf:00:00:00:01'
 const mebibyte = 1024 * 1024
 const cache = (usedMiB: number) => ({ usedBytes: usedMiB * mebibyte, sizeBytes: 100 * mebibyte, atUs: 9e6 })
+
+const columns = { processors: 8, memoryMib: 2 ** 31 - 1, networkCard: 'e1000e 8086:15b8' }
+const columnsOf = (id: string) =>
+  site().api.db.boot.findFirst({
+    where: { id },
+    select: { processors: true, memoryMib: true, networkCard: true, storage: true },
+  })
+
+const storesOn = (storeMedium: EdgeMachine['storeMedium']) => ({
+  loadAverage: 0.5,
+  processors: 4,
+  memoryTotalBytes: 8e9,
+  memoryAvailableBytes: 4e9,
+  fileCacheBytes: 2e9,
+  storeTotalBytes: 4e11,
+  storeFreeBytes: 3e11,
+  storeMedium,
+})
 
 const getBoot = (bootId: string) => site().query<BootDetail>('boot.get', { bootId })
 const getDevice = () => site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })
@@ -62,6 +86,28 @@ describe('what a device says of itself', () => {
         guest: { steps: { length: 6 } },
         writeCache: { percent: 50 },
       })
+  })
+
+  test('is what it is, beside its edge’s storage, and whatever it claims does no harm', async () => {
+    const id = randomUUID()
+    const machine = { processors: 8, memoryMib: 2 ** 32 - 1, card: '8086:15b8', driver: 'e1000e', linkMbit: 2500 }
+    expect((await site().edge.heartbeat({ machine: storesOn({ kind: 'nvme', name: 'Disk 9' }) })).status).toBe(200)
+    await report(bootWith({ id, mac, machine }))
+    expect((await getBoot(id)).facts).toMatchObject({ machine, storage: 'nvme' })
+    expect(await columnsOf(id)).toEqual({ ...columns, storage: 'nvme' })
+    // Its edge has restarted, and does not know any more.
+    expect((await site().edge.heartbeat({ machine: storesOn(undefined) })).status).toBe(200)
+    await report(bootWith({ id, mac, revision: 2 }))
+    expect((await getBoot(id)).facts).toMatchObject({ machine: null, storage: 'nvme' })
+    expect(await columnsOf(id)).toEqual({ ...columns, storage: 'nvme' })
+    const bare = randomUUID()
+    await report(bootWith({ id: bare, mac, machine: { processors: 1, memoryMib: 1 } }))
+    const unknown = { card: null, driver: null, linkMbit: null }
+    expect((await getBoot(bare)).facts).toMatchObject({
+      machine: { processors: 1, memoryMib: 1, ...unknown },
+      storage: null,
+    })
+    expect((await columnsOf(bare))?.networkCard).toBeNull()
   })
 
   test('changes after the boot is over, and the highest revision wins in whatever order they come', async () => {

@@ -134,10 +134,12 @@ async function writeRows(
         guest = coalesce(excluded.guest, boot_detail.guest)
     ), written as (
       insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id, client_arch, is_cold,
+        processors, memory_mib, network_card, storage,
         id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
         total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
         write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost)
       select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id, client_arch, is_cold,
+        processors, memory_mib, network_card, ${storageOf({ organizationId, edgeId })},
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
         last_phase, total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry,
         phases, write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
@@ -170,6 +172,12 @@ const reportedAddresses = Prisma.sql`
   last_boot_machine_id = coalesce((select (facts->>'machineId')::uuid from reported where reported.id = newest.id),
     last_boot_machine_id)`
 
+/** Kind of storage of the edge's store, by its last heartbeat: edges that report boots also report themselves. */
+function storageOf({ organizationId, edgeId }: { organizationId: string; edgeId: string }): Prisma.Sql {
+  return Prisma.sql`(select edge.heartbeat -> 'machine' -> 'storeMedium' ->> 'kind' from edge
+    where edge.organization_id = ${organizationId}::uuid and edge.id = ${edgeId}::uuid)`
+}
+
 /** The columns that a report with a higher revision replaces. */
 const newerBoot = Prisma.sql`
   updated_at = excluded.updated_at, revision = excluded.revision,
@@ -180,7 +188,11 @@ const newerBoot = Prisma.sql`
   simulated = excluded.simulated, generated = excluded.generated,
   write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes,
   write_cache_held = excluded.write_cache_held, silent_since = excluded.silent_since,
-  lost = excluded.lost, client_arch = excluded.client_arch, is_cold = excluded.is_cold`
+  lost = excluded.lost, client_arch = excluded.client_arch, is_cold = excluded.is_cold,
+  processors = coalesce(excluded.processors, boot.processors),
+  memory_mib = coalesce(excluded.memory_mib, boot.memory_mib),
+  network_card = coalesce(excluded.network_card, boot.network_card),
+  storage = coalesce(excluded.storage, boot.storage)`
 
 const reportedColumns = Prisma.sql`
   id uuid, received_on date, mac text, is_new boolean, revision bigint, started_at timestamptz,
@@ -188,4 +200,5 @@ const reportedColumns = Prisma.sql`
   duration_us bigint, bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid,
   version_id uuid, menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,
   write_cache_held jsonb, silent_since timestamptz, lost jsonb, is_lost boolean, client_arch integer, is_cold boolean,
+  processors integer, memory_mib integer, network_card text,
   has_detail boolean, detail_phases jsonb, facts jsonb, guest jsonb`

@@ -2,9 +2,11 @@ import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
 import { type Fact, Facts } from '../../components/page'
 import { PageLink } from '../../components/page-link'
+import { formatBytes } from '../../lib/format-quantity'
 import { keyLabels } from '../devices/key-text'
 import { architecture } from './architecture'
 import type { BootDetail } from './boot-types'
+import { cardText, storageText } from './machine-text'
 import { readAheadText } from './read-ahead-text'
 
 const streamProtection: Record<NonNullable<BootDetail['facts']['cipher']>, string> = {
@@ -32,6 +34,14 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
       ? [{ label: 'Boot program', value: <Mono>{`${facts.program.file} (${facts.program.set})`}</Mono> }]
       : []),
     { label: 'Firmware', value: architecture(facts.clientArch) },
+    ...(facts.machine
+      ? [
+          { label: 'Processors', value: facts.machine.processors },
+          { label: 'Memory', value: formatBytes(facts.machine.memoryMib * 2 ** 20) },
+          { label: 'Network card', value: cardText(facts.machine) },
+        ]
+      : []),
+    ...(facts.storage ? [{ label: 'Edge’s storage', value: storageText(facts.storage) }] : []),
     { label: 'Vendor class', value: facts.vendorClass && <Mono>{facts.vendorClass}</Mono> },
     { label: 'User class', value: facts.userClass && <Mono>{facts.userClass}</Mono> },
     { label: 'Machine ID', value: facts.machineId && <Mono>{facts.machineId}</Mono> },

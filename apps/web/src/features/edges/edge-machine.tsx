@@ -4,6 +4,7 @@ import { Instant } from '../../components/instant'
 import { EmptyState, Facts, Panel, ProblemNote } from '../../components/page'
 import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
 import type { RouterOutputs } from '../../lib/trpc'
+import { storageText } from '../boots/machine-text'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
@@ -24,6 +25,7 @@ export function EdgeMachine({ machine }: { machine: EdgeDetail['machine'] }) {
             },
             { label: 'File cache', value: formatBytes(machine.fileCacheBytes) },
             { label: 'Store', value: <StoreFill machine={machine} /> },
+            ...(machine.storeMedium ? [{ label: 'Storage', value: mediumText(machine.storeMedium) }] : []),
           ]}
         />
       ) : (
@@ -31,6 +33,10 @@ export function EdgeMachine({ machine }: { machine: EdgeDetail['machine'] }) {
       )}
     </Panel>
   )
+}
+
+function mediumText({ kind, name }: { kind: string; name: string }): string {
+  return name ? `${storageText(kind)}: ${name}` : storageText(kind)
 }
 
 const almostFullShare = 0.1

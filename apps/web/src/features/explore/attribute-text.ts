@@ -1,7 +1,9 @@
 import { type BootCause, bootCauseText } from '@bootfarm/proto/boot-phases'
+import { countOf } from '../../lib/format-quantity.ts'
 import type { RouterOutputs } from '../../lib/trpc'
 import { architecture } from '../boots/architecture.ts'
 import { type BootFilters, outcomeOptions } from '../boots/boot-filters.ts'
+import { storageText } from '../boots/machine-text.ts'
 
 export type AttributeName = RouterOutputs['explore']['differences']['values'][number]['attribute']
 
@@ -22,6 +24,10 @@ export const attributeTexts: Record<AttributeName, AttributeText> = {
   edge: { title: 'Edge', filter: 'edge', text: gone },
   device: { title: 'Device', filter: 'device', text: gone },
   firmware: { title: 'Firmware', filter: 'firmware', text: (value) => architecture(Number(value)) ?? value },
+  processors: { title: 'Processors', filter: null, text: (value) => countOf(Number(value), 'processor') },
+  memory: { title: 'Memory', filter: null, text: (value) => `${value}\u00a0GiB` },
+  card: { title: 'Network card', filter: null, text: (value) => value },
+  storage: { title: 'Storage of the edge', filter: null, text: (value) => storageText(value) },
   reads: {
     title: 'Reads',
     filter: 'reads',

@@ -1,10 +1,35 @@
-//! What a boot's first packets tell of its device, for the report.
+//! What is known of a boot's device, for the report: by its first packets, and by its own word.
 
+const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
+const assert = std.debug.assert;
 
 /// The first program that the device was told to load.
 pub const Program = struct { set: base.UntrustedText, file: base.UntrustedText };
+
+/// What the device says that it is (STREAM.md, MACHINE).
+pub const Machine = struct {
+    cpu_count: u16,
+    memory_mib: u32,
+    /// PCI ids of its network card; 0: it has none.
+    card_vendor: u16 = 0,
+    card_device: u16 = 0,
+    /// 0: it is not known.
+    link_mbit: u32 = 0,
+    driver: base.UntrustedText = .empty,
+
+    fn of(said: *const stream.Machine) Machine {
+        return .{
+            .cpu_count = said.cpu_count,
+            .memory_mib = said.memory_mib,
+            .card_vendor = said.card_vendor,
+            .card_device = said.card_device,
+            .link_mbit = said.link_mbit,
+            .driver = .init(said.driverName()),
+        };
+    }
+};
 
 pub const Facts = struct {
     machine_id: ?base.Uuid = null,
@@ -18,4 +43,10 @@ pub const Facts = struct {
     mtu: ?u16 = null,
     cipher: ?stream.Cipher = null,
     program: ?Program = null,
+    machine: ?Machine = null,
+
+    pub fn onMachine(facts: *Facts, said: *const stream.Machine) void {
+        facts.machine = Machine.of(said);
+        assert(facts.machine.?.cpu_count > 0);
+    }
 };

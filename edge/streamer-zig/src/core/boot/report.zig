@@ -12,6 +12,7 @@ const Boot = @import("boot.zig");
 const boot_packets = @import("packets.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
+const Machine = @import("facts.zig").Machine;
 const LoaderSteps = @import("loader_steps.zig");
 const LostDevice = @import("lost.zig");
 const Series = @import("traffic/series.zig");
@@ -102,7 +103,7 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
         } else if (cut.offers_kept > 0) {
             cut.offers_kept -= 1;
         } else {
-            // Without any phase an object is below 1 KiB, so the loop ends.
+            // Without any phase an object is below 2 KiB, so the loop ends.
             assert(cut.first_phase < Phase.count);
             cut.first_phase += 1;
         }
@@ -193,6 +194,7 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
         try number(json, "solicitations", pause.solicitations);
         try json.endObject();
     }
+    if (facts.machine) |*machine| try writeMachine(json, machine);
     if (facts.program) |*program| {
         try json.objectField("program");
         try json.beginObject();
@@ -200,6 +202,20 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
         try field(json, "file", program.file.slice());
         try json.endObject();
     }
+}
+
+fn writeMachine(json: *Stringify, machine: *const Machine) Stringify.Error!void {
+    try json.objectField("machine");
+    try json.beginObject();
+    try number(json, "processors", machine.cpu_count);
+    try number(json, "memoryMib", machine.memory_mib);
+    if (machine.card_vendor != 0) {
+        try json.objectField("card");
+        try json.print("\"{x:0>4}:{x:0>4}\"", .{ machine.card_vendor, machine.card_device });
+    }
+    if (machine.driver.size > 0) try field(json, "driver", machine.driver.slice());
+    if (machine.link_mbit > 0) try number(json, "linkMbit", machine.link_mbit);
+    try json.endObject();
 }
 
 /// Writes nothing if there are none; a step without its end is in progress, or was left off.

@@ -537,6 +537,14 @@ fn finishHttp(device: *Device, now_us: u64) void {
     device.breather_until_us = now_us + device.profile.breather_us;
 }
 
+/// A simulated device says so of its card, too.
+const simulated_machine: wire.stream.Machine = .{
+    .cpu_count = 4,
+    .memory_mib = 8192,
+    .link_mbit = 1000,
+    .driver = wire.stream.Machine.paddedDriver("bootfarm-sim"),
+};
+
 fn beginStream(device: *Device, now_us: u64) void {
     assert(device.plan != null);
     const plan = &device.plan.?;
@@ -553,6 +561,7 @@ fn beginStream(device: *Device, now_us: u64) void {
         .nonce_seed = device.random.nonce_seed,
         .edge = plan.stream,
         .device_key = if (device.profile.key) |*key| key.public_key else null,
+        .machine = simulated_machine,
     });
 }
 

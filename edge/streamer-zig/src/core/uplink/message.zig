@@ -118,6 +118,16 @@ pub const Interface = struct { name: base.UntrustedText, ip: base.Ip4, prefixLen
 
 pub const interfaces_max = 16;
 
+/// What the edge's store lies on (`storeMedium` in src/uplink.ts).
+pub const Medium = struct {
+    kind: Kind,
+    /// A disk's model, or a file system's name; empty: nobody knows. Printable ASCII.
+    name: []const u8,
+
+    pub const Kind = enum { nvme, ssd, hdd, network, memory };
+    pub const name_size_max = 64;
+};
+
 /// The machine that the edge runs on (`edgeMachine` in src/uplink.ts).
 pub const Machine = struct {
     loadAverage: f64,
@@ -127,6 +137,8 @@ pub const Machine = struct {
     fileCacheBytes: u64,
     storeTotalBytes: u64,
     storeFreeBytes: u64,
+    /// Null if the system does not tell.
+    storeMedium: ?Medium = null,
 };
 
 /// How much the edge works (`edgeLoad` in src/uplink.ts): levels, and counters since its start.

@@ -16,6 +16,7 @@ const Identity = @import("../files/data_dir.zig").Identity;
 const KeyRotation = @import("key_rotation.zig");
 const load_facts = @import("../metrics/load_facts.zig");
 const machine_facts = @import("../metrics/machine_facts.zig");
+const storage_medium = @import("../metrics/storage_medium.zig");
 const ReportLog = @import("../files/report_log.zig").ReportLog;
 const CopyFetcher = @import("../layer_copies/copy_fetcher.zig");
 const Repairer = @import("../repair/repairer.zig");
@@ -217,6 +218,7 @@ const HeartbeatParts = struct {
     store_errors: [core.uplink.message.store_errors_max]core.uplink.message.StoreError,
     cache_copies: [core.uplink.message.cache_copies_max]core.uplink.message.CacheCopies,
     repairs: [core.uplink.message.repairs_max]core.uplink.message.Repair,
+    medium_name: [core.uplink.message.Medium.name_size_max]u8,
 };
 
 fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.Heartbeat {
@@ -262,7 +264,7 @@ fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.
         .address = worker.address,
         .peerPort = worker.peer_port,
         .streamPort = worker.stream_port,
-        .machine = machine_facts.read(worker.store_fd),
+        .machine = worker.machineNow(parts),
         .load = numbers.load,
         .interfaces = parts.interfaces.constSlice(),
         .peers = parts.peers[0..numbers.peers.count],
@@ -272,6 +274,12 @@ fn heartbeat(worker: *UplinkWorker, parts: *HeartbeatParts) core.uplink.message.
         .repairs = worker.repairsNow(&parts.repairs),
         .cacheCopies = if (worker.copies) |copies| copies.ofEdges(&parts.cache_copies) else &.{},
     };
+}
+
+fn machineNow(worker: *const UplinkWorker, parts: *HeartbeatParts) ?core.uplink.message.Machine {
+    var machine = machine_facts.read(worker.store_fd) orelse return null;
+    machine.storeMedium = storage_medium.read(worker.store_fd, &parts.medium_name);
+    return machine;
 }
 
 fn repairsNow(

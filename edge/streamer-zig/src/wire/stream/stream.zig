@@ -12,6 +12,7 @@ const guest = @import("guest.zig");
 pub const profile = @import("profile.zig");
 const hello_packets = @import("hello.zig");
 const lost_packets = @import("lost.zig");
+const machine_packet = @import("machine.zig");
 const times = @import("times.zig");
 const welcome_packet = @import("welcome.zig");
 pub const writes = @import("writes.zig");
@@ -108,6 +109,8 @@ pub const ReadTimeList = times.ReadTimeList;
 pub const FetchTime = fetch_times.FetchTime;
 pub const FetchTimes = fetch_times.FetchTimes;
 pub const FetchTimeBuffer = fetch_times.FetchTimeBuffer;
+pub const Machine = machine_packet.Machine;
+pub const machine_size = machine_packet.machine_size;
 pub const fetch_times_max = fetch_times.reads_max;
 pub const fetch_times_later_ids_max = fetch_times.later_ids_max;
 
@@ -192,6 +195,7 @@ pub const Type = enum(u8) {
     lost = 20,
     lost_ack = 21,
     fetch_times = 22,
+    machine = 23,
     account = 24,
     account_ack = 25,
 
@@ -238,6 +242,7 @@ pub const Body = union(Type) {
     lost: Lost,
     lost_ack: LostAck,
     fetch_times: FetchTimes,
+    machine: Machine,
     account: Account,
     account_ack,
 };
@@ -410,6 +415,7 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .lost => .{ .lost = try lost_packets.parseLost(bytes) },
         .lost_ack => .{ .lost_ack = try lost_packets.parseLostAck(bytes) },
         .fetch_times => .{ .fetch_times = try fetch_times.parse(bytes) },
+        .machine => .{ .machine = try machine_packet.parse(bytes) },
         .account => .{ .account = try account.parse(bytes) },
         .account_ack => if (bytes.len == header_size) .account_ack else return error.WrongSize,
         .ready => .{ .ready = try parseReady(bytes) },
@@ -466,6 +472,7 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
         .lost => |*lost| return lost_packets.emitLost(lost, out),
         .lost_ack => |*ack| return lost_packets.emitLostAck(ack, out),
         .fetch_times => |reads| return fetch_times.emit(reads, out),
+        .machine => |*machine| return machine_packet.emit(machine, out),
         .ready => |ready| return emitReady(ready, out),
         .report => |report| return guest.emitReport(report, out),
         .report_ack => |ack| return guest.emitReportAck(ack, out),
@@ -729,6 +736,7 @@ test {
     _ = fetch_times;
     _ = guest;
     _ = lost_packets;
+    _ = machine_packet;
     _ = profile;
     _ = @import("stream_test.zig");
 }

@@ -314,6 +314,7 @@ export const vocabulary: Record<string, string> = {
   store: 'The store.',
   storeFreeBytes: 'Free space of the store, in bytes.',
   storeId: 'Identifies the store.',
+  storeMedium: 'What the store lies on: a kind of storage, and its name.',
   storeTotalBytes: 'Size of the store’s file system, in bytes.',
   subnets: 'Networks in CIDR notation whose devices the edge prefers.',
   sumUs: 'Sum of the times, in microseconds.',

@@ -74,6 +74,8 @@ ready: ?step.Ready = null,
 used: step.UsedList = .{},
 /// Reads that have ended and that the edge does not know about.
 fetched: FetchedReads = .{},
+/// Packets of this session that told the edge what the machine is.
+machine_sent: u8 = 0,
 report_state: ReportState = .{},
 /// A part of the device's account that the edge has not acknowledged.
 account: AccountPart = .{},
@@ -387,7 +389,7 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
             return taken;
         },
         .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
-        .keepalive_ack, .lost, .fetch_times, .account => return false,
+        .keepalive_ack, .lost, .fetch_times, .account, .machine => return false,
     }
     const parsed = wire.parse(packet) catch return false;
     return switch (parsed.body) {

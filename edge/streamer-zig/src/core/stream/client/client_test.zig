@@ -187,7 +187,7 @@ pub const StreamFixture = struct {
             },
             .probe => |probe| try fixture.link.answerProbe(fixture.now_us, &fixture.server, probe),
             .write, .control, .taken, .used => return error.UnexpectedWrite,
-            .fetched => {},
+            .fetched, .machine => {},
             .present => fixture.present_count += 1,
             .lost => |lost| {
                 fixture.lost_count += 1;

@@ -277,6 +277,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: OpenedWelcome) bool {
     }
     assert(session.outstanding_bytes_max <= client.options.outstanding_bytes_max);
     client.keepalive_id = null;
+    client.machine_sent = 0;
     client.failover.settle(now_us, welcome.failover);
     client.session = session;
     client.protection = opened.protection.*;

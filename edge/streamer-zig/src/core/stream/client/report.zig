@@ -35,6 +35,8 @@ request_id_whole: u32 = 0,
 sent_count: u8 = 0,
 first_sent_at_us: u64 = 0,
 acknowledged: bool = true,
+/// MACHINE was sent before the next transmission.
+has_machine: bool = false,
 due_at_us: u64 = 0,
 timeout_us: u64 = 0,
 
@@ -103,6 +105,7 @@ pub fn dueAt(state: *const ReportState) ?u64 {
 pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Report {
     if (state.acknowledged or now_us < state.due_at_us) return null;
     const newest = state.newest.?;
+    state.has_machine = false;
     state.due_at_us = now_us + state.timeout_us;
     state.timeout_us = @min(state.timeout_us * 2, RttEstimator.rto_us_max);
     assert(state.timeout_us > 0);

@@ -1,5 +1,5 @@
 //! What a device sends besides its reads (packages/proto/STREAM.md): USED, writes, READY, REPORT,
-//! FETCH_TIMES and PROBE, each when due.
+//! FETCH_TIMES, MACHINE and PROBE, each when due.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -40,8 +40,11 @@ pub fn transmitReport(
 ) ?[]const u8 {
     assert(client.state == .established);
     const due_at_us = client.report_state.dueAt() orelse return null;
-    // It may begin another part of the boot at the edge: these reads belong to the part before.
-    if (now_us >= due_at_us) if (emitFetchTimes(client, out)) |packet| return packet;
+    // A REPORT may begin another part of the boot at the edge: these reads are of the one before.
+    if (now_us >= due_at_us) {
+        if (emitFetchTimes(client, out)) |packet| return packet;
+        if (emitMachine(client, out)) |packet| return packet;
+    }
     const body = client.report_state.transmit(now_us, client.request_id_next) orelse return null;
     const session_id = client.session.?.id;
     const request_id = client.report_state.request_id;
@@ -96,6 +99,26 @@ pub fn transmitAccount(
         .session_id = session.id,
         .request_id = client.account.request_id,
         .body = .{ .account = part },
+    }, out);
+}
+
+/// MACHINE is not acknowledged: it goes before as many REPORTs, of which some arrive.
+const machine_sends_max = 3;
+
+fn emitMachine(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
+    assert(client.machine_sent <= machine_sends_max);
+    const session = &client.session.?;
+    const machine = client.identity.machine orelse return null;
+    if (client.machine_sent == machine_sends_max or session.version == .v2) return null;
+    // This REPORT is still due.
+    if (client.report_state.has_machine) return null;
+    client.report_state.has_machine = true;
+    client.machine_sent += 1;
+    return wire.emit(.{
+        .version = session.version,
+        .session_id = session.id,
+        .request_id = client.takeRequestId(),
+        .body = .{ .machine = machine },
     }, out);
 }
 

@@ -186,9 +186,25 @@ test "the times of reads are sent when they fill a packet, and before what ends 
     while (try device.next()) |packet| try testing.expect(packet.body != .fetch_times);
 }
 
-test "an edge of version 2 is told no times of reads" {
+test "the first three reports of a session say before them what the machine is" {
+    var device: TestDevice = try .initIn(.v3, .{});
+    defer device.deinit();
+    device.client.identity.machine = .{ .cpu_count = 4, .memory_mib = 100 };
+    try openNewer(&device);
+    for (0..5) |index| {
+        device.client.report(device.now_us, .{ .uptime_us = 1 });
+        if (index < 3)
+            try testing.expectEqual(4, (try device.next()).?.body.machine.cpu_count);
+        const report = (try device.next()).?;
+        try testing.expect(report.body == .report);
+        try device.expectTaken(newer(report.request_id, .{ .report_ack = .{} }));
+    }
+}
+
+test "an edge of version 2 is told no times of reads, and not what the machine is" {
     var device: TestDevice = try .initOpen(.{});
     defer device.deinit();
+    device.client.identity.machine = .{ .cpu_count = 4, .memory_mib = 100 };
     for (0..40) |_| {
         var buffer: [512]u8 = undefined;
         try device.client.submit(1, 0, &buffer);

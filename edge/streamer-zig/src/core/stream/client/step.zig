@@ -51,6 +51,8 @@ pub const Identity = struct {
     session: ?Session = null,
     /// In the device's TPM: the HELLO of the boot token is signed with it (event `sign`).
     device_key: ?wire.DeviceKey = null,
+    /// For the boot's report; null: nobody knows.
+    machine: ?wire.Machine = null,
 };
 
 /// The contents of WELCOME.

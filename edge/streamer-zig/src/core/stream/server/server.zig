@@ -26,6 +26,7 @@
 //!         .probe => |probe| send(from, server.answerProbe(probe, &large_buffer)),
 //!         .used => |used| {},                     // reports what was used of the read-ahead
 //!         .fetched => |fetched| {},               // reports how long reads took
+//!         .machine => |machine| {},               // reports what the device is
 //!         .write => |write| {},                   // execute it, then finishWrite(write.ref, ...)
 //!         .control => |control| {},               // the same
 //!         .taken => {},                           // a part of a write
@@ -224,6 +225,8 @@ pub const Step = union(enum) {
     used: UsedUnits,
     /// How long reads took at the device.
     fetched: FetchedReads,
+    /// What the device is.
+    machine: DeviceMachine,
     write: step.WriteRequest,
     control: step.ControlRequest,
     /// A part of a write.
@@ -249,6 +252,7 @@ pub const ReadRequest = step.ReadRequest;
 pub const ProbeRequest = step.ProbeRequest;
 pub const UsedUnits = step.UsedUnits;
 pub const FetchedReads = step.FetchedReads;
+pub const DeviceMachine = step.DeviceMachine;
 pub const Fragment = step.Fragment;
 pub const FragmentIterator = step.FragmentIterator;
 pub const ReadyReport = step.ReadyReport;
@@ -423,7 +427,7 @@ pub fn receive(
             return lost_steps.receiveLost(server, now_us, &lost.body.lost);
         },
         .read, .used, .ready, .report, .write, .control, .probe => {},
-        .keepalive_ack, .fetch_times, .account => if (packet[0] == wire.Version.v2.byte())
+        .keepalive_ack, .fetch_times, .account, .machine => if (packet[0] == wire.Version.v2.byte())
             return server.ignore(.stream_bad_value),
         .cookie, .welcome, .refuse, .data, .read_error, .no_session => {
             return server.ignore(.stream_wrong_direction);
@@ -454,6 +458,9 @@ pub fn receive(
         .used => |used| .{ .used = .{ .boot_id = session.boot_id, .units = used.units } },
         .fetch_times => |times| .{
             .fetched = .{ .boot_id = session.boot_id, .reads = times.reads },
+        },
+        .machine => |*machine| .{
+            .machine = .{ .boot_id = session.boot_id, .machine = machine.* },
         },
         .write => |*write| write_steps.receiveWrite(server, now_us, session, id, write, reply),
         .control => |*control| write_steps.receiveControl(server, session, id, control, reply),

@@ -118,6 +118,11 @@ pub const FetchedReads = struct {
     reads: wire.FetchTimes.Reads,
 };
 
+pub const DeviceMachine = struct {
+    boot_id: Uuid,
+    machine: wire.Machine,
+};
+
 pub const Fragment = struct {
     index: u16,
     /// Byte offset in the answer.
