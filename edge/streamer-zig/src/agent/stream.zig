@@ -35,8 +35,7 @@ const held_max = 64;
 /// The size of a request, and when it arrived.
 pub const Arrival = struct { size: usize, at_us: u64 };
 
-/// Why the bytes of a READ are not available: `Lost` and `Stopped` are states of the device's
-/// layer.
+/// Why a READ has no bytes: `Lost` and `Stopped` are states of the device's layer.
 pub const ReadError = error{ Lost, Stopped, StoreError };
 
 pub fn Stream(comptime Io: type) type {

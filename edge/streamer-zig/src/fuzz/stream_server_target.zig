@@ -302,10 +302,7 @@ fn exchange(
             try expect(bytes.len == probe.size, "the packet is as large as was asked for");
         },
         .used => |used| try expect(used.units.count() > 0, "a USED has a unit"),
-        .machine => |said| {
-            try expect(said.machine.cpu_count > 0, "a machine has a processor");
-            try expect(device.version == .v3, "a MACHINE is of version 3");
-        },
+        .machine => try expect(device.version == .v3, "a MACHINE is of version 3"),
         .fetched => |fetched| {
             try expect(fetched.reads.count() > 0, "a FETCH_TIMES has a read");
             try expect(device.version == .v3, "a FETCH_TIMES is of version 3");

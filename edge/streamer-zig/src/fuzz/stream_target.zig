@@ -69,16 +69,19 @@ pub fn parser(case: *Case) Violation!bool {
         ),
         .cookie, .refuse, .read_error, .no_session, .keepalive, .keepalive_ack => {},
         .ready_ack, .report_ack, .control, .probe, .probe_ack, .lost_ack, .account_ack => {},
-        .machine => |machine| try expect(
-            machine.cpu_count > 0 and machine.driverName().len <= machine.driver.len,
-            "a machine has a processor, and its driver a bounded name",
-        ),
+        .machine => |machine| try checkMachine(&machine),
     }
     var out: [stream.packet_size_max]u8 = undefined;
     const again = stream.emit(packet, &out);
     if (!skipsEdges(packet, payload))
         try expect(std.mem.eql(u8, payload, again), "emit(parse(bytes)) == bytes");
     return true;
+}
+
+fn checkMachine(machine: *const stream.Machine) Violation!void {
+    try expect(machine.cpu_count > 0 and machine.memory_mib > 0, "a machine has a processor");
+    for (machine.driverName()) |byte|
+        try expect(std.ascii.isPrint(byte), "a driver's name is printable");
 }
 
 fn checkFetchTimes(reads: stream.FetchTimes.Reads, payload: []const u8) Violation!void {
@@ -268,6 +271,9 @@ fn makeBody(
     return switch (packet_type) {
         .hello, .cookie, .welcome, .refuse => makeHandshake(case, packet_type, draw),
         .lost, .lost_ack => makeLost(&case.prng, packet_type, &draw.bytes),
+        .machine => in(draw.session_id, draw.request_id, .{
+            .machine = makeMachine(&case.prng, draw.bytes[0 .. draw.size % 20]),
+        }),
         .read,
         .data,
         .read_error,
@@ -278,7 +284,6 @@ fn makeBody(
         .keepalive,
         .keepalive_ack,
         .fetch_times,
-        .machine,
         => makeRead(case, packet_type, draw, room),
         .ready,
         .ready_ack,
@@ -442,19 +447,22 @@ fn makeRead(
         .no_session => return in(session_id, request_id, .no_session),
         .keepalive => return in(session_id, request_id, .keepalive),
         .keepalive_ack => return in(session_id, request_id, .keepalive_ack),
-        .machine => return in(session_id, request_id, .{ .machine = .{
-            .cpu_count = @truncate(prng.nextU32() | 1),
-            .card_vendor = @truncate(prng.nextU32()),
-            .card_device = @truncate(prng.nextU32()),
-            .memory_mib = prng.nextU32() | 1,
-            .link_mbit = prng.nextU32(),
-            .driver = stream.Machine.paddedDriver(content[0 .. size % 20]),
-        } }),
         .fetch_times => return in(session_id, request_id, .{ .fetch_times = .{
             .reads = .{ .bytes = content[0 .. (size % stream.fetch_times_max + 1) * 8] },
         } }),
         else => unreachable,
     }
+}
+
+fn makeMachine(prng: *base.Prng, driver: []const u8) stream.Machine {
+    return .{
+        .cpu_count = @truncate(prng.nextU32() | 1),
+        .card_vendor = @truncate(prng.nextU32()),
+        .card_device = @truncate(prng.nextU32()),
+        .memory_mib = prng.nextU32() | 1,
+        .link_mbit = prng.nextU32(),
+        .driver = stream.Machine.paddedDriver(driver),
+    };
 }
 
 /// Packets of reports and writes.

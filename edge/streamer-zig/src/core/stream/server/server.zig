@@ -459,9 +459,7 @@ pub fn receive(
         .fetch_times => |times| .{
             .fetched = .{ .boot_id = session.boot_id, .reads = times.reads },
         },
-        .machine => |*machine| .{
-            .machine = .{ .boot_id = session.boot_id, .machine = machine.* },
-        },
+        .machine => |*said| .{ .machine = .{ .boot_id = session.boot_id, .machine = said.* } },
         .write => |*write| write_steps.receiveWrite(server, now_us, session, id, write, reply),
         .control => |*control| write_steps.receiveControl(server, session, id, control, reply),
         .ready => |ready| receiveReady(session, id, ready, reply),
