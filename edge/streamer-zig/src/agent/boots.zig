@@ -419,8 +419,7 @@ pub fn Boots(comptime Io: type) type {
             const boot =
                 boots.table.get(boots.table.findById(said.boot_id) orelse return) orelse return;
             assert(boot.identity.id.eql(said.boot_id));
-            boot.facts.onMachine(&said.machine);
-            boot.touched = true;
+            if (boot.facts.onMachine(&said.machine)) boot.touched = true;
         }
 
         /// Applies a running device's report; returns the order that waits for it.

@@ -163,6 +163,10 @@ test "what a device says that it is stays with its boot, and nobody's is ignored
     try testing.expectEqual(4, boot.facts.machine.?.cpu_count);
     try testing.expectEqual(16, boot.facts.machine.?.driver.size);
     try testing.expect(boot.touched);
+    // Said again.
+    boot.touched = false;
+    site.boots.onMachine(&said);
+    try testing.expect(!boot.touched);
 }
 
 test "a changed boot is journaled and reported, before its end only while the log keeps up" {

@@ -45,8 +45,12 @@ pub const Facts = struct {
     program: ?Program = null,
     machine: ?Machine = null,
 
-    pub fn onMachine(facts: *Facts, said: *const stream.Machine) void {
-        facts.machine = Machine.of(said);
-        assert(facts.machine.?.cpu_count > 0);
+    /// Returns whether that is new.
+    pub fn onMachine(facts: *Facts, said: *const stream.Machine) bool {
+        assert(said.cpu_count > 0);
+        const machine = Machine.of(said);
+        if (facts.machine) |*known| if (std.meta.eql(known.*, machine)) return false;
+        facts.machine = machine;
+        return true;
     }
 };

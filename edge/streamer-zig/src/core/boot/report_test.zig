@@ -556,11 +556,11 @@ test "the loader's steps are in the report, one in progress without its end" {
 
 test "what the device says that it is lies in the report, and what it does not know does not" {
     var boot = testBoot();
-    boot.facts.onMachine(&.{ .cpu_count = 4, .memory_mib = 8192 });
+    _ = boot.facts.onMachine(&.{ .cpu_count = 4, .memory_mib = 8192 });
     var buffer: [size_max]u8 = undefined;
     const bare = "\"machine\":{\"processors\":4,\"memoryMib\":8192}";
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), bare) != null);
-    boot.facts.onMachine(&.{
+    _ = boot.facts.onMachine(&.{
         .cpu_count = 65535,
         .memory_mib = 1,
         .card_vendor = 0x8086,
