@@ -8,6 +8,7 @@ import {
   readPlainFlag,
   readyOutcomes,
   refuseCodes,
+  type StreamLostAck,
   type StreamPacket,
   type StreamVersion,
   streamAccountKinds,
@@ -88,24 +89,13 @@ function bodyOf(packet: StreamPacket, version: StreamVersion): Buffer[] {
     case 'fetch_times':
       return packet.reads.flatMap(([id, us]) => [int(id, 4), int(us, 4)])
     case 'account':
-      return [
-        int(streamAccountKinds.indexOf(packet.kind) + 1, 1),
-        int(packet.is_last ? 1 : 0, 1),
-        int(packet.part, 2),
-        Buffer.alloc(4),
-        hex(packet.bytes),
-      ]
+      return emitAccount(packet)
     case 'machine':
       return emitMachine(packet)
     case 'lost':
       return emitLost(packet)
     case 'lost_ack':
-      return [
-        hex(packet.nonce),
-        int(streamOrders.indexOf(packet.order), 1),
-        Buffer.alloc(3),
-        hex(packet.order_id + packet.proof),
-      ]
+      return emitLostAck(packet)
     case 'no_session':
     case 'ready_ack':
     case 'keepalive':
@@ -113,6 +103,20 @@ function bodyOf(packet: StreamPacket, version: StreamVersion): Buffer[] {
     case 'account_ack':
       return []
   }
+}
+
+function emitLostAck({ nonce, order, order_id, proof }: StreamLostAck): Buffer[] {
+  return [hex(nonce), int(streamOrders.indexOf(order), 1), Buffer.alloc(3), hex(order_id + proof)]
+}
+
+function emitAccount(packet: Extract<StreamPacket, { type: 'account' }>): Buffer[] {
+  return [
+    int(streamAccountKinds.indexOf(packet.kind) + 1, 1),
+    int(packet.is_last ? 1 : 0, 1),
+    int(packet.part, 2),
+    Buffer.alloc(4),
+    hex(packet.bytes),
+  ]
 }
 
 function emitMachine(packet: Extract<StreamPacket, { type: 'machine' }>): Buffer[] {

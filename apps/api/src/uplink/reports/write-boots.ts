@@ -133,13 +133,11 @@ async function writeRows(
         facts = case when excluded.facts ? 'handOver' then boot_detail.facts || excluded.facts else excluded.facts end,
         guest = coalesce(excluded.guest, boot_detail.guest)
     ), written as (
-      insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id, client_arch, is_cold,
-        processors, memory_mib, network_card, storage,
-        id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
+      insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id, storage, ${machine}, id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
         total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
         write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost)
-      select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id, client_arch, is_cold,
-        processors, memory_mib, network_card, ${storageOf({ organizationId, edgeId })},
+      select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id,
+        ${storageOf({ organizationId, edgeId })}, ${machine},
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
         last_phase, total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry,
         phases, write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
@@ -171,6 +169,9 @@ const reportedAddresses = Prisma.sql`
   last_boot_ip = coalesce((select facts->>'ip' from reported where reported.id = newest.id), last_boot_ip),
   last_boot_machine_id = coalesce((select (facts->>'machineId')::uuid from reported where reported.id = newest.id),
     last_boot_machine_id)`
+
+/** Columns of what the device is, and of how its edge read for it. */
+const machine = Prisma.sql`client_arch, is_cold, processors, memory_mib, network_card`
 
 /** Kind of storage of the edge's store, by its last heartbeat: edges that report boots also report themselves. */
 function storageOf({ organizationId, edgeId }: { organizationId: string; edgeId: string }): Prisma.Sql {
