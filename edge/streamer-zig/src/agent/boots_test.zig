@@ -146,29 +146,6 @@ test "the network's part of a READ is what the device measured without what the 
     try testing.expectEqual(1, times.count());
 }
 
-test "what a device says that it is stays with its boot, and nobody's is ignored" {
-    const site: *Site = try .withVersion();
-    defer site.destroy();
-    const boot = site.boot(try site.begin(1));
-    boot.touched = false;
-    var said: core.stream.Server.DeviceMachine = .{
-        .boot_id = uuid(77),
-        .machine = .{ .cpu_count = 4, .memory_mib = 100, .driver = @splat('x') },
-    };
-    site.boots.onMachine(&said);
-    try testing.expectEqual(null, boot.facts.machine);
-    try testing.expect(!boot.touched);
-    said.boot_id = boot.identity.id;
-    site.boots.onMachine(&said);
-    try testing.expectEqual(4, boot.facts.machine.?.cpu_count);
-    try testing.expectEqual(16, boot.facts.machine.?.driver.size);
-    try testing.expect(boot.touched);
-    // Said again.
-    boot.touched = false;
-    site.boots.onMachine(&said);
-    try testing.expect(!boot.touched);
-}
-
 test "a changed boot is journaled and reported, before its end only while the log keeps up" {
     const site: *Site = try .withVersion();
     defer site.destroy();

@@ -54,3 +54,16 @@ pub const Facts = struct {
         return true;
     }
 };
+
+test "what a device says that it is replaces what it said before, and is new only once" {
+    const testing = std.testing;
+    var facts: Facts = .{};
+    const said: stream.Machine =
+        .{ .cpu_count = 4, .memory_mib = 100, .driver = stream.Machine.paddedDriver("e1000e") };
+    try testing.expect(facts.onMachine(&said));
+    try testing.expectEqual(4, facts.machine.?.cpu_count);
+    try testing.expectEqualStrings("e1000e", facts.machine.?.driver.slice());
+    try testing.expect(!facts.onMachine(&said));
+    try testing.expect(facts.onMachine(&.{ .cpu_count = 5, .memory_mib = 100 }));
+    try testing.expectEqualStrings("", facts.machine.?.driver.slice());
+}
