@@ -1,9 +1,14 @@
-import type { BootReport } from '@bootfarm/proto/uplink'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { type BootReport, filesRead } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
 import { type Firmware, macOf } from '../device/machine.ts'
 import { machinesMissing } from '../device/machine-kernel.ts'
+import { storedVersion, testUuid, writeEnrolledEdge } from '../edge/enrolled-edge.ts'
 import { finishedBoot, MachineSite } from '../lab/machine-site.ts'
+import { edgeProgram } from '../lab/programs.ts'
 import type { RunningProcess } from '../lab/running-process.ts'
 
 const phases = {
@@ -23,14 +28,36 @@ export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi
   let site: MachineSite
   let edge: RunningProcess
 
+  /** An enrolled edge, which lists what its machines read, with their disk in its store. */
+  function startEdge(): Promise<RunningProcess> {
+    const store = path.join(site.edgeData, 'store')
+    const vdisk = (...args: string[]) =>
+      execFileSync(edgeProgram, ['vdisk', ...args, '--store', store], { encoding: 'utf8' })
+    mkdirSync(site.edgeData, { recursive: true })
+    vdisk('init')
+    const boots = ['--kernel', site.kernel, '--initrd', site.initrd, '--cmdline', site.commandLine]
+    const said = vdisk('import', site.disk.image, '--name', 'Debian', ...boots, '--json')
+    const made: string = JSON.parse(said.trim().split('\n').at(-1) ?? '{}').version
+    const { vdisks, versionId } = storedVersion(vdisk('show', '--json', '--version', made))
+    const devices = Array.from({ length: count }, (_, port) => ({
+      id: testUuid(300 + port),
+      name: `device ${port}`,
+      mac: macOf(port),
+      versionId,
+      enabled: true,
+    }))
+    writeEnrolledEdge(site.edgeData, [], [], [], undefined, { vdisks, devices })
+    return site.startOwnEdge()
+  }
+
   describe.skipIf(missing)(`${title}${missing ? ` (${missing})` : ''}`, () => {
     beforeAll(async () => {
       if (!root || 'missing' in root) throw new Error('there is no Debian')
       site = new MachineSite(firmware, { system: root }, { machines: count })
-      edge = await site.startEdge()
+      edge = await startEdge()
     })
 
-    afterAll(() => site.remove())
+    afterAll(() => site?.remove())
 
     test('boot a prepared Debian with the initramfs it made itself, and nothing in it fails', {
       timeout: timeoutMs,
@@ -46,6 +73,7 @@ export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi
         expectPhases(report, phases[firmware])
         expectSystemSteps(report)
         expect(report).toMatchObject({ simulated: false, clientArch: clientArchs[firmware] })
+        await expectNamed(path.join(site.edgeData, 'files-read', `${report.id}.json`))
       }
     })
   })
@@ -63,6 +91,20 @@ async function expectHealthy(machine: RunningProcess): Promise<void> {
   expect(output, 'nothing puts it to sleep').toMatch(/SLEEP refused/)
   expect(await machine.ended, 'it was switched off in order, with its disk there to the end').toBe(0)
   expect(machine.output).not.toMatch(/I\/O error|Failed unmounting|Timed out/)
+}
+
+/** At least 95 % of what a machine read are of a file, a program and a unit; and its units waited for one another. */
+async function expectNamed(file: string): Promise<void> {
+  await expect.poll(() => existsSync(file), { timeout: 100_000 }).toBe(true)
+  const read = filesRead.parse(JSON.parse(readFileSync(file, 'utf8')))
+  const { bytes, namedBytes, trace, programs, units, slowestUnits, unitChain } = read
+  expect(trace).toMatchObject({ state: 'complete', lost: 0 })
+  for (const named of [namedBytes, trace?.namedBytes, trace?.unitBytes]) expect(named).toBeGreaterThan(0.95 * bytes)
+  expect(programs?.map(({ name }) => name)).toContain('systemd')
+  expect(units?.map(({ name }) => name)).toContain('init.scope')
+  expect(slowestUnits?.length).toBeGreaterThan(8)
+  expect(unitChain?.[0]?.name).toMatch(/^(graphical|multi-user)\.target$/)
+  expect(unitChain?.length).toBeGreaterThan(2)
 }
 
 /** systemd's steps follow those of the initramfs, and its slowest units lie within them. */
