@@ -11,6 +11,8 @@ const assert = std.debug.assert;
 const answer_timeout_s = 10;
 /// Also while another process takes over the stream.
 const attempts_max = 3;
+/// The first part is due while the disk is being connected, when nobody may listen yet.
+const first_attempts_max = 20;
 /// A part of another account takes a moment.
 const busy_max = 30;
 /// In front of each account.
@@ -20,7 +22,7 @@ const pause: linux.timespec = .{ .sec = 1, .nsec = 0 };
 /// Sends the magic in front as the first part, which tells the edge that the account will come.
 pub fn first(kind: stream.AccountKind, magic: []const u8) bool {
     assert(magic.len == magic_size);
-    return sendPart(kind, 0, false, magic);
+    return sendPart(kind, 0, false, magic, first_attempts_max);
 }
 
 /// Sends what follows it. Returns whether the edge has all of it.
@@ -30,30 +32,33 @@ pub fn rest(kind: stream.AccountKind, bytes: []const u8) bool {
     while (at < bytes.len) : (number += 1) {
         const size = @min(bytes.len - at, stream.account_part_size_max);
         const is_last = at + size == bytes.len;
-        if (!sendPart(kind, number, is_last, bytes[at..][0..size])) return false;
+        if (!sendPart(kind, number, is_last, bytes[at..][0..size], attempts_max)) return false;
         at += size;
     }
     return true;
 }
 
-fn sendPart(kind: stream.AccountKind, number: u16, is_last: bool, bytes: []const u8) bool {
+fn sendPart(
+    kind: stream.AccountKind,
+    number: u16,
+    is_last: bool,
+    bytes: []const u8,
+    limit: u32,
+) bool {
     var request: [64 + stream.account_part_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&request);
     writer.print("account {d} {d} {d} ", .{
         @backingInt(kind), number, @intFromBool(is_last),
     }) catch unreachable;
     writer.writeAll(bytes) catch unreachable;
-    var attempt: u32 = 0;
+    var attempts: u32 = 0;
     var busy: u32 = 0;
-    while (attempt < attempts_max and busy < busy_max) {
-        if (attempt + busy > 0) _ = linux.nanosleep(&pause, null);
+    while (attempts < limit and busy < busy_max) {
+        if (attempts + busy > 0) _ = linux.nanosleep(&pause, null);
         var answer: [control.message_size_max]u8 = undefined;
-        const said = control.ask(writer.buffered(), answer_timeout_s, &answer) catch {
-            attempt += 1;
-            continue;
-        };
-        if (!std.mem.eql(u8, said, another)) return std.mem.eql(u8, said, control.done);
-        busy += 1;
+        const said = control.ask(writer.buffered(), answer_timeout_s, &answer) catch "";
+        if (std.mem.eql(u8, said, control.done)) return true;
+        if (std.mem.eql(u8, said, another)) busy += 1 else attempts += 1;
     }
     return false;
 }
