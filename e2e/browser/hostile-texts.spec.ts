@@ -130,6 +130,26 @@ class Watched {
   }
 }
 
+/** Nobody writes a finding, but its names are those of others. */
+async function plantFinding(db: ReturnType<typeof createDb>, { rows }: Tenant): Promise<string> {
+  const { organizationId, siteId, vdiskId } = rows
+  const names = {
+    vdiskName: hostileTexts['an element'],
+    value: hostileTexts['an element that fails'],
+    valueName: hostileTexts['an element that fails'],
+    hardware: hostileTexts['an element of a picture'],
+  }
+  const failures = { failedBefore: 0, failedAfter: 0, failedPhase: 'stage2', failedCause: hostileCause }
+  const [since, openedAt, checkedAt] = [new Date(), new Date(), new Date()]
+  const total = { beforeUs: 40_000_000, afterUs: 50_000_000 }
+  const alsoChanged = [{ factor: 'setting', value: names.value, name: names.valueName }]
+  const evidence = { before: [], after: [], total, phases: [], alsoChanged, smallestShift: null, ...failures }
+  const found = { kind: 'slower', factor: 'edge_release', load: 'few', since, openedAt, checkedAt } as const
+  const place = { organizationId, id: randomUUID(), siteId, vdiskId }
+  const { id } = await db.finding.create({ data: { ...place, ...names, ...found, evidence } })
+  return id
+}
+
 /** An owner who is also a platform operator, and whose name, user agent and address are as hostile as the rest. */
 async function plant(page: Page): Promise<Names> {
   const tenant = await Tenant.create('owner')
@@ -137,6 +157,7 @@ async function plant(page: Page): Promise<Names> {
   const [webUrl, data] = [required('BOOTFARM_WEB_URL'), required('BOOTFARM_DATA')]
   const db = createDb(readFileSync(path.join(data, 'postgres.url'), 'utf8').trim())
   const { id: userId } = await db.user.update({ where: { email }, data: { isPlatformOperator: true } })
+  const findingId = await plantFinding(db, tenant)
   await db.$disconnect()
   const headers = {
     origin: webUrl,
@@ -162,7 +183,7 @@ async function plant(page: Page): Promise<Names> {
   await client.mutate('invitation.create', { email: invited, role: 'viewer', scope: {} })
   const invitation = path.basename(await mailedLink(invited, 'invitation'))
   const token = randomUUID()
-  return { ...planted, userId, token, invitation }
+  return { ...planted, userId, token, invitation, findingId }
 }
 
 test('hostile text is shown as text on every page, never runs, and never breaks a layout', async ({ page }) => {
