@@ -117,7 +117,9 @@ test('a file is uploaded through a cut and a closed page, and becomes a version'
   ).toBeVisible()
   const continuedAt = page.waitForRequest((request) => request.headers()['upload-offset'] !== undefined, patience)
   await continueWith(page, image)
-  expect(Number((await continuedAt).headers()['upload-offset'])).toBe(offsets[leftAt - 1])
+  // What had arrived of the last piece counts.
+  const continued = Number((await continuedAt).headers()['upload-offset'])
+  expect(continued).toBeGreaterThanOrEqual(offsets[leftAt - 1] ?? Number.NaN)
   await expect(page.getByText('linux.raw has arrived, and is being imported.', { exact: true })).toBeVisible(patience)
   const made = page
     .getByRole('list', { name: 'Versions' })

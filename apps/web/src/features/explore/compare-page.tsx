@@ -9,6 +9,7 @@ import { formatDuration } from '../../lib/format-quantity'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootFilterBar } from '../boots/boot-filter-bar'
+import { PageName } from '../shell/object-page'
 import { CompareDistributions } from './compare-distributions'
 import { CompareFiles } from './compare-files'
 import {
@@ -36,6 +37,7 @@ export function ComparePage() {
   const { data } = query
   return (
     <Page>
+      <PageName name="Compare" />
       <PageHeader
         title="Compare boots"
         summary={data && <p>{summaryOf(data)}</p>}
