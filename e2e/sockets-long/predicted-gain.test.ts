@@ -155,7 +155,7 @@ describe.skipIf(missing)(`the gain that a boot's page predicts${missing ? ` (${m
   })
   afterAll(() => scratch.remove())
 
-  test('is what a replay of the boot gains with these reads in the edge’s memory, within a fifth', {
+  test('is what a replay of the boot gains with these reads in the edge’s memory, within 15 %', {
     timeout: 180_000,
   }, async () => {
     // First the reads that are cold in both: a device that has had fast answers asks slow disks again too early.
@@ -177,7 +177,7 @@ describe.skipIf(missing)(`the gain that a boot's page predicts${missing ? ` (${m
     const gainedUs = cold.streamedUs - warm.streamedUs
     const ratio = predictedUs / gainedUs
     process.stdout.write(`predicted ${predictedUs} µs, gained ${gainedUs} µs: ${ratio.toFixed(3)}\n`)
-    expect(ratio).toBeGreaterThan(0.8)
-    expect(ratio).toBeLessThan(1.2)
+    expect(ratio).toBeGreaterThanOrEqual(0.85)
+    expect(ratio).toBeLessThanOrEqual(1.15)
   })
 })
