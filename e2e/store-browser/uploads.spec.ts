@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
@@ -42,9 +42,9 @@ const field = (page: Page, name: string) => page.getByRole('dialog').getByLabel(
 const uploads = (page: Page) => page.getByRole('list', { name: 'Uploads' })
 const bar = (page: Page) => page.getByRole('progressbar', { name: 'Upload of linux.raw' })
 
-async function beginUpload(page: Page): Promise<void> {
+async function beginUpload(page: Page, file = image): Promise<void> {
   await button(page, 'Import image').click()
-  await field(page, 'Image').setInputFiles(image)
+  await field(page, 'Image').setInputFiles(file)
   await page.getByRole('dialog').getByRole('button', { name: 'Upload and import' }).click()
   await expect(page.getByRole('dialog')).toHaveCount(0)
 }
@@ -127,6 +127,21 @@ test('a file is uploaded through a cut and a closed page, and becomes a version'
     .filter({ has: page.getByText('Version 2', { exact: true }) })
   await expect(made.getByText('test', { exact: true })).toBeVisible(patience)
   await expect(uploads(page)).toHaveCount(0, patience)
+})
+
+test('a file that is changed while it is sent stops the upload', async ({ page }) => {
+  const changing = path.join(folder, 'changing.raw')
+  copyFileSync(image, changing)
+  await signInAs(page, site.edge.person)
+  await page.goto(`/vdisks/${site.edge.tenant.vdiskId}`)
+  await watchPieces(page, async (_offset, count) => {
+    if (count === 2) appendFileSync(changing, 'x')
+  })
+  await beginUpload(page, changing)
+  await expect(uploads(page)).toContainText('The browser could not read the file any more: it was changed')
+  await button(page, 'Discard: changing.raw').click()
+  await button(page, 'Discard changing.raw').click()
+  await expect(uploads(page)).toHaveCount(0)
 })
 
 test('a session that ends stops an upload, and says so after the next sign-in', async ({ page, context }) => {

@@ -7,7 +7,7 @@
 const pieceMs = 2000
 const pieceSizeFirst = 1 << 20
 const pieceSizeMin = 128 * 1024
-/** The API takes 64 MiB; the memory of a tab is not needed for more. */
+/** The API takes 64 MiB; larger pieces than this are no faster, and lose more in a cut. */
 const pieceSizeMax = 32 << 20
 const backoffFirstMs = 1000
 const backoffMaxMs = 30_000

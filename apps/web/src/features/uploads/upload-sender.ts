@@ -30,7 +30,8 @@ interface SenderOptions {
 }
 
 /**
- * Sends a file in pieces to an upload, and continues after cuts. Only the piece that is being sent is in memory.
+ * Sends a file in pieces to an upload, and continues after cuts. The browser reads each piece as it sends it: the tab
+ * holds none of it.
  */
 export class UploadSender {
   readonly #options: SenderOptions
@@ -99,16 +100,14 @@ export class UploadSender {
     const { upload, file } = this.#options
     const { offset, pieceSize } = this.#state
     const end = Math.min(file.size, offset + pieceSize)
-    const bytes = await file
-      .slice(offset, end)
-      .arrayBuffer()
-      .catch(() => null)
-    if (!bytes) return { kind: 'stop', reason: 'unreadable', detail: null }
+    const bytes = file.slice(offset, end)
     const startedAtMs = performance.now()
     const headers = { 'content-type': 'application/offset+octet-stream', 'upload-offset': String(offset) }
     const limitMs = end === file.size ? lastPieceLimitMs : pieceLimitMs
     const answer = await exchange(upload, { method: 'PATCH', headers, body: bytes }, { signal, limitMs })
-    return this.#take(answer, { bytes: bytes.byteLength, ms: performance.now() - startedAtMs })
+    // A file that was changed or removed ends the request as a lost connection does.
+    if (answer === 'cut' && !(await isReadable(bytes))) return { kind: 'stop', reason: 'unreadable', detail: null }
+    return this.#take(answer, { bytes: bytes.size, ms: performance.now() - startedAtMs })
   }
 
   #take(answer: Answer | 'cut', sent: { bytes: number; ms: number } | null): NextStep {
@@ -138,6 +137,16 @@ export class UploadSender {
     const bytesPerSecond = phase === 'sending' ? rateOf(this.#samples) : null
     this.#options.onProgress({ phase, sentBytes: this.#state.offset, bytesPerSecond, reason, detail })
   }
+}
+
+function isReadable(bytes: Blob): Promise<boolean> {
+  return bytes
+    .slice(0, 1)
+    .arrayBuffer()
+    .then(
+      () => true,
+      () => false,
+    )
 }
 
 async function exchange(
