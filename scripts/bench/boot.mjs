@@ -3,26 +3,22 @@ import os from 'node:os'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
 import { Segment } from '../lib/lab/segment.mjs'
-import { emulator } from '../lib/machines/emulator.mjs'
 import { ensureKernel, findKernel } from '../lib/machines/kernel.mjs'
 import { ensureSystemRoot } from '../lib/machines/system-root.mjs'
 import { say, step } from '../lib/progress.mjs'
 import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, ensureZig } from '../lib/toolchain.mjs'
+import { bootOnce } from './boot/boot-once.mjs'
 import { startEdge, startReference } from './boot/chains.mjs'
-import { makeBusyboxDisk, makeInitramfs, makeReferenceInitramfs, makeSystemDisk, readyLine } from './boot/guests.mjs'
+import { makeBusyboxDisk, makeInitramfs, makeReferenceInitramfs, makeSystemDisk } from './boot/guests.mjs'
 import { asMarkdown } from './boot/table.mjs'
 import { keepResult } from './results.mjs'
-import { WatchedProcess } from './watched-process.mjs'
 
 const packages = [
   ...machinePackages,
   { paths: ['/usr/sbin/nbdkit', '/usr/bin/nbdkit'], debian: 'nbdkit' },
   { paths: ['/usr/sbin/nbd-client', '/sbin/nbd-client'], debian: 'nbd-client' },
 ]
-/** For one boot: several times what the slowest takes on a busy machine. */
-const bootLimitMs = 180_000
-const mac = '52:54:00:78:00:00'
 
 /**
  * Boots each kind of machine with Bootfarm and with nbdkit, in turns, and prints medians, extremes and ratios.
@@ -85,31 +81,4 @@ async function makeCases(scratch, root, serverIp) {
     { name: 'UEFI, busybox', firmware: 'uefi', memoryMib: 256, contenders: both(busybox) },
     { name: 'BIOS, systemd', firmware: 'bios', memoryMib: 512, contenders: [...both(system), prepared] },
   ]
-}
-
-/** Measures from power-on to the machine's line on its console, in ms, and the phases where the edge reports them. */
-async function bootOnce(scratch, segment, { firmware, memoryMib, start, served }) {
-  const directory = mkdtempSync(path.join(scratch, 'boot-'))
-  chmodSync(directory, 0o755)
-  const servers = await start(segment, directory, served)
-  const uefiVariables = path.join(directory, 'uefi-variables.fd')
-  const options = { firmware, mac, tap: 'tap0', uefiVariables, memoryMib, mayRestart: false }
-  const { command, args } = emulator(options)
-  const machine = new WatchedProcess(segment.onSwitch(command, args))
-  try {
-    const { afterMs } = await machine.waitFor(new RegExp(readyLine), bootLimitMs)
-    return { readyMs: afterMs, phases: phasesOf(servers[0].output) }
-  } finally {
-    await machine.stop()
-    for (const server of servers) await server.stop()
-    rmSync(directory, { recursive: true, force: true })
-  }
-}
-
-/** Returns the ms of each phase of the last boot in the edge's lines; undefined for others. */
-function phasesOf(output) {
-  const lines = output.split('\n').filter((line) => line.startsWith('{"id"') && line.endsWith('}'))
-  const report = lines.map((line) => JSON.parse(line)).findLast(({ outcome }) => outcome?.kind === 'ready')
-  if (!report) return undefined
-  return Object.fromEntries(report.phases.map(({ name, durationUs = 0 }) => [name, durationUs / 1000]))
 }

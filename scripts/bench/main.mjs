@@ -48,6 +48,10 @@ const benches = {
     what: 'merges, random reads, imports and write caches of the vDisk store, beside raw files and qcow2; about 5 minutes a round',
     load: async () => (await import('./vdisk.mjs')).benchVdisk,
   },
+  watched: {
+    what: 'boots of a Debian that tells which programs read its disk, beside ones that do not; ten pairs a round, 5 minutes',
+    load: async () => (await import('./watched.mjs')).benchWatched,
+  },
 }
 
 const help = `npm run bench -- NAME [OPTION...]

@@ -15,13 +15,14 @@ const nbdPort = 10809
  * @property {string} disk
  * @property {string} vmlinuz
  * @property {string} initrd
+ * @property {string} [words] for the end of the kernel's command line, after a space
  */
 
 /**
  * Starts bootfarm-edge beside the site's own DHCP server (proxyDHCP).
  * @param {import('../../lib/lab/segment.mjs').Segment} segment
  */
-export async function startEdge(segment, directory, { disk, vmlinuz, initrd }) {
+export async function startEdge(segment, directory, { disk, vmlinuz, initrd, words = '' }) {
   const dhcp = new WatchedProcess(segment.dhcpServer())
   const bootFiles = copyBootPrograms(directory)
   const edge = new WatchedProcess(
@@ -39,7 +40,7 @@ export async function startEdge(segment, directory, { disk, vmlinuz, initrd }) {
       '--initrd',
       initrd,
       '--cmdline',
-      commandLine,
+      `${commandLine}${words}`,
       '--boot-files',
       bootFiles,
       '--data',

@@ -5,7 +5,7 @@
 #
 # Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token, bootfarm.overflow (by the edge's boot script),
 # bootfarm.capture=DISK, bootfarm.lost=ACTION, bootfarm.disk=nbdN, bootfarm.root=DEVICE, bootfarm.subvolume=NAME, bootfarm.overlay=SIZE,
-# bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
+# bootfarm.address=IP/PREFIX,GATEWAY, bootfarm.trace=no, BOOTIF=01-MAC, init=PATH,
 # panic=SECONDS.
 export PATH=/bootfarm/bin:/bin:/sbin
 mkdir -p /proc /sys /dev /run /lower /overlay /newroot
@@ -28,6 +28,7 @@ for word in $(cat /proc/cmdline); do
     bootfarm.overlay=*) overlay_size=${word#*=} ;;
     bootfarm.overflow=*) overflow=${word#*=} ;;
     bootfarm.capture=*) capture=${word#*=} ;;
+    bootfarm.trace=no) is_traced=no ;;
     bootfarm.address=*) fixed_address=${word#*=} ;;
     BOOTIF=*) boot_mac=$(echo "${word#BOOTIF=??-}" | tr 'A-F-' 'a-f:') ;;
     init=*) system_init=${word#*=} ;;
@@ -144,7 +145,7 @@ step network
 
 mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
 # Which programs read the disk, until this machine is ready; where the kernel tells nothing, the boot goes on all the same.
-/run/bootfarm/bootfarm-target trace
+[ "$is_traced" = no ] || /run/bootfarm/bootfarm-target trace
 # It says itself why it failed, here and to the edge.
 /run/bootfarm/bootfarm-target attach || start_again
 is_attached=yes
