@@ -11,7 +11,7 @@ const mac = '52:54:00:78:00:00'
 
 /**
  * Measures from power-on to the machine's line on its console, in ms, the phases where the edge reports them, and the
- * processor time of the first server.
+ * processor time of the machine and of the first server.
  * @param {import('../../lib/lab/segment.mjs').Segment} segment
  */
 export async function bootOnce(scratch, segment, { firmware, memoryMib, start, served }) {
@@ -24,7 +24,8 @@ export async function bootOnce(scratch, segment, { firmware, memoryMib, start, s
   const machine = new WatchedProcess(segment.onSwitch(command, args))
   try {
     const { afterMs } = await machine.waitFor(new RegExp(readyLine), bootLimitMs)
-    return { readyMs: afterMs, phases: phasesOf(servers[0].output), serverSeconds: secondsOfProcess(servers[0].pid) }
+    const [machineSeconds, serverSeconds] = [machine.pid, servers[0].pid].map(secondsOfProcess)
+    return { readyMs: afterMs, phases: phasesOf(servers[0].output), machineSeconds, serverSeconds }
   } finally {
     await machine.stop()
     for (const server of servers) await server.stop()
