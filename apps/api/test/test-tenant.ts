@@ -95,19 +95,27 @@ export async function makeJoinToken(api: TestRows, { organizationId, siteId }: T
   return token
 }
 
+/** By database client: making one takes longer than what a test asks of it. */
+const auths = new WeakMap<Db, ReturnType<typeof createAuth>>()
+
+function authOf(db: Db): ReturnType<typeof createAuth> {
+  const auth = auths.get(db) ?? createAuth({ db, webUrl: testOrigin, secret: testSecret })
+  auths.set(db, auth)
+  return auth
+}
+
 /** Makes a person with this role who may sign in. Null role: no membership. */
 export async function createPerson(
   { db }: Pick<RunningApi, 'db'>,
   organizationId: string,
   role: Role | null,
 ): Promise<{ email: string; password: string }> {
-  const auth = createAuth({ db, webUrl: testOrigin, secret: testSecret })
   const person = {
     name: `A ${role ?? 'guest'}`,
     email: `${randomUUID()}@example.test`,
     password: randomBytes(12).toString('hex'),
   }
-  const userId = await ensureUser(auth, person)
+  const userId = await ensureUser(authOf(db), person)
   if (role) await ensureMember(db, { organizationId, userId, role })
   return person
 }
@@ -140,8 +148,7 @@ export async function signInAsPlatformOperator({ db }: Pick<RunningApi, 'db'>): 
 
 /** Returns the cookie of a new session of this person. */
 export async function sessionCookie({ db }: Pick<RunningApi, 'db'>, userId: string): Promise<string> {
-  const auth = createAuth({ db, webUrl: testOrigin, secret: testSecret })
-  const { authCookies, internalAdapter } = await auth.$context
+  const { authCookies, internalAdapter } = await authOf(db).$context
   const { token } = await internalAdapter.createSession(userId)
   const signature = createHmac('sha256', testSecret).update(token).digest('base64')
   return `${authCookies.sessionToken.name}=${encodeURIComponent(`${token}.${signature}`)}`
