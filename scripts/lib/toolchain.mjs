@@ -59,6 +59,8 @@ function isNewEnough([major, minor]) {
  */
 export async function withSupportedNode(script) {
   if (isNewEnough(process.versions.node.split('.').map(Number))) {
+    // The API is hundreds of files of TypeScript, which Node would strip and compile anew at each start.
+    process.env.NODE_COMPILE_CACHE ??= path.join(toolchain, 'compile-cache')
     process.env.PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`
     return true
   }
