@@ -7,6 +7,7 @@ export default defineConfig({
       'sockets/**/*.test.ts',
       'sockets-long/**/*.test.ts',
       'faults/**/*.test.ts',
+      'uplink/**/*.test.ts',
       'reports/**/*.test.ts',
       'install/**/*.test.ts',
       'install-long/**/*.test.ts',

@@ -6,7 +6,7 @@ import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 
-// The capture of a device's disk. The test plays the edge and the device; faults/disk-captures.test.ts has real ones.
+// The capture of a device's disk. The test plays the edge and the device; uplink/disk-captures.test.ts has real ones.
 
 test.use({ storageState: { cookies: [], origins: [] } })
 

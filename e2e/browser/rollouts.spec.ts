@@ -7,7 +7,7 @@ import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 
-// How a release reaches the edges of a farm. The test plays the edges; faults/rollouts.test.ts uses real ones.
+// How a release reaches the edges of a farm. The test plays the edges; uplink/rollouts.test.ts uses real ones.
 
 test.use({ storageState: { cookies: [], origins: [] } })
 

@@ -5,7 +5,7 @@ import { expect, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
 import { signInAs } from './demo-sign-in.ts'
 
-// A device whose writes are kept at an absent edge. The test plays both edges; faults/waiting-devices.test.ts uses real
+// A device whose writes are kept at an absent edge. The test plays both edges; uplink/waiting-devices.test.ts uses real
 // ones.
 
 test.use({ storageState: { cookies: [], origins: [] } })

@@ -284,7 +284,7 @@ fn importsOf(m: Modules) [11]Import {
 const Plan = struct {
     b: *std.Build,
     optimize: Optimize,
-    /// Of programs and tools that are not built for debugging, which always have them.
+    /// Of what is not built for debugging: that always has them.
     keeps_symbols: bool,
     /// Of tests, simulations and fuzzers.
     test_optimize: Optimize,
@@ -297,6 +297,7 @@ const Plan = struct {
     plain_modules: Modules,
     test_modules: Modules,
     check: *std.Build.Step,
+    check_programs: *std.Build.Step,
     demo: *std.Build.Step,
     test_all: *std.Build.Step,
     test_light: *std.Build.Step,
@@ -335,6 +336,7 @@ const Plan = struct {
             .plain_modules = graph(b, plain_target, optimize, options),
             .test_modules = graph(b, native, test_optimize, options),
             .check = b.step("check", "compile everything without writing programs"),
+            .check_programs = b.step("check-programs", "those that edges and devices run"),
             .demo = b.step("demo", "write what `npm start` needs where no real machine boots"),
             .test_all = b.step("test", "all module tests"),
             .test_light = b.step("test-light", "those that compute little: quickest in debug mode"),
@@ -370,7 +372,8 @@ const Plan = struct {
         run.addPassthruArgs();
         const run_name = b.fmt("run-{s}", .{program.name});
         b.step(run_name, "run it with the arguments after --").dependOn(&run.step);
-        plan.check.dependOn(&b.addExecutable(.{ .name = program.name, .root_module = root }).step);
+        const checked = b.addExecutable(.{ .name = program.name, .root_module = root });
+        plan.check_programs.dependOn(&checked.step);
     }
 
     /// What an edge hands out of itself: it must be there when only this one program was installed.
@@ -395,6 +398,7 @@ const Plan = struct {
     fn addTests(plan: Plan, name: []const u8, root: *std.Build.Module) void {
         const b = plan.b;
         const step_name = b.fmt("test-{s}", .{name});
+        root.strip = plan.leavesOutSymbols(plan.test_optimize);
         const tests = b.addTest(.{
             .name = step_name,
             .root_module = root,
@@ -430,6 +434,7 @@ const Plan = struct {
 
 pub fn build(b: *std.Build) void {
     const plan: Plan = .init(b);
+    plan.check.dependOn(plan.check_programs);
     for (programs) |program| plan.addProgram(program);
     addAllTests(plan);
     addSimulations(plan);

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { readdirSync, readFileSync } from 'node:fs'
+import os from 'node:os'
 
 /** The kernel's unit in /proc, on every Linux that Node supports. */
 const ticksPerSecond = 100
@@ -56,6 +57,16 @@ export function secondsOfServer(postmaster) {
     }
   }
   return ticks / ticksPerSecond
+}
+
+/** Returns the seconds that all processors of this machine together have worked, and rested, since it started. */
+export function secondsOfMachine() {
+  const sums = { busy: 0, idle: 0 }
+  for (const { times } of os.cpus()) {
+    sums.busy += (times.user + times.nice + times.sys + times.irq) / 1000
+    sums.idle += times.idle / 1000
+  }
+  return sums
 }
 
 /** Returns the processes that this one started, that those started, and so on. */

@@ -11,7 +11,7 @@ import { ensureBootPrograms } from '../lib/machines/boot-programs.mjs'
 import { ensureKernel } from '../lib/machines/kernel.mjs'
 import { ensureSystemRoot, ensureSystemTree } from '../lib/machines/system-root.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
-import { withProcessorTime } from '../lib/processor-time.mjs'
+import { secondsOfMachine, withProcessorTime } from '../lib/processor-time.mjs'
 import { say } from '../lib/progress.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
 import {
@@ -30,8 +30,8 @@ import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
 import {
   command,
+  idling,
   inOwnNetwork,
-  patient,
   playwright,
   problems,
   turbo,
@@ -51,6 +51,7 @@ export async function testEverything(only, { withLong }) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-test-'))
   const tally = new Tally()
   const record = new MachineRecord(path.join(scratch, 'machines.jsonl'))
+  const machineBefore = secondsOfMachine()
   try {
     const zig = await ensureZig()
     const layer = layerRunner(tally, only, withLong)
@@ -59,6 +60,9 @@ export async function testEverything(only, { withLong }) {
     else if (only.length > 0 && only.every((name) => staticLayers.includes(name))) await testStatic(layer, zig)
     else await testProduct(layer, { zig, scratch, tally, record, isLong })
   } finally {
+    const { busy, idle } = secondsOfMachine()
+    const [worked, rested] = [busy - machineBefore.busy, idle - machineBefore.idle]
+    say(`all processors: ${worked.toFixed(0)} s busy, ${rested.toFixed(0)} s idle`)
     record.print()
     rmSync(scratch, { recursive: true, force: true })
   }
@@ -108,13 +112,17 @@ async function testProduct(layer, { zig, scratch, tally, record, isLong }) {
   const webBuilt = buildWeb(layer, generated)
   const services = webBuilt.then(() => testServices(layer, scratch, generated))
   await Promise.all([edgeBuilt, webBuilt])
+  const computing = Promise.all([
+    zigTrack(layer, zig),
+    services.then(() => layer('typecheck', 80, () => turboCheck('typecheck', idling))),
+  ])
   await Promise.all([
-    timed(layer, { scratch, env, machineEnv, machineProduct, tally }),
+    timed(layer, { scratch, env, tally }),
     browser(layer, { scratch, tally }),
     services.then(() => load(layer, { scratch, env })),
-    services.then(() => layer('typecheck', 80, () => turboCheck('typecheck', patient))),
-    zigTrack(layer, zig),
   ])
+  await machines(layer, { scratch, machineEnv, machineProduct })
+  await computing
   await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
 }
 
@@ -138,7 +146,7 @@ const staticLayers = ['format', 'zig-format', 'boundaries', 'tidy', 'migrations'
 const quickLayers = [...staticLayers, 'typecheck', 'changed-units', 'changed-zig']
 
 /** Layers that run the edge's programs themselves: naming one in a fresh clone builds these programs. */
-const programLayers = ['set-up', 'sockets', 'machines', 'faults', 'install', 'reports', ...longLayers]
+const programLayers = ['set-up', 'sockets', 'uplink', 'machines', 'faults', 'install', 'reports', ...longLayers]
 
 /**
  * A layer prints its whole output when it is over, because two may run side by side. Its budget is processor time, on
@@ -261,12 +269,21 @@ function testServices(layer, scratch, generated) {
 
 /**
  * Layers with clocks. Programs on sockets and programs that are killed wait for the network's clocks most of the time,
- * so they run side by side; emulated machines need a processor each and run alone: beside the others, each of three
- * runs failed once, at another clock each time.
+ * so they run side by side.
  */
-async function timed(layer, { scratch, env, machineEnv, machineProduct, tally }) {
+async function timed(layer, { scratch, env, tally }) {
   await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
-  await Promise.all([sockets(layer, { scratch, env }), faults(layer, { scratch, env, tally })])
+  await Promise.all([
+    sockets(layer, { scratch, env }).then(() => uplink(layer, { scratch, env })),
+    faults(layer, { scratch, env, tally }),
+  ])
+}
+
+/**
+ * Emulated machines need a processor each: beside other layers with clocks, each of three runs failed once, at another
+ * clock each time. What only computes takes the processor that they leave.
+ */
+async function machines(layer, { scratch, machineEnv, machineProduct }) {
   await layer('machines', 500, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
   await layer('machine-boot', 100, () => machineProduct('machine-boot'))
 }
@@ -276,10 +293,15 @@ function sockets(layer, { scratch, env }) {
   return layer('sockets', 170, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
 }
 
+/** Edges with a control plane of their own. */
+function uplink(layer, { scratch, env }) {
+  return layer('uplink', 170, () => vitest(scratch, 'e2e', ['uplink/'], env, [], unhurried))
+}
+
 /** Programs are killed here, so no browser uses this product. */
 function faults(layer, { scratch, env, tally }) {
   return onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
-    await layer('faults', 330, () => vitest(scratch, 'e2e', ['faults/'], productEnv, [], unhurried))
+    await layer('faults', 200, () => vitest(scratch, 'e2e', ['faults/'], productEnv, [], unhurried))
     await layer('install', 70, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
   })
 }

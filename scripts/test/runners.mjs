@@ -23,6 +23,14 @@ export function patient(program, args, options) {
   return capture('nice', ['-n', '10', program, ...args], { ...options, timeoutMs: 4_800_000 })
 }
 
+/**
+ * For what only computes, however late: it gets what nobody else wants, gives way at once, and so may run beside
+ * emulated machines. Nothing of it may look at a clock: it may stand still for minutes.
+ */
+export function idling(program, args, options) {
+  return capture('chrt', ['--idle', '0', program, ...args], { ...options, timeoutMs: 4_800_000 })
+}
+
 /** For long layers of whole machines: beside other work they may take three times as long as alone. */
 export function unhurried(program, args, options) {
   return capture(program, args, { ...options, timeoutMs: 5_400_000 })

@@ -143,8 +143,11 @@ export function zigCounts(output, exitCode) {
   return { passed, failed: Math.max(all - passed - skipped, exitCode === 0 ? 0 : 1), skipped, failures }
 }
 
-/** A test that hangs is ended, and named. The longest takes some seconds of a processor that it may have to share. */
-export const zigTestLimit = ['--test-timeout', '1200s']
+/**
+ * A test that hangs is ended, and named. The longest takes some seconds of a processor, for which it may have to wait
+ * until nobody else wants one.
+ */
+export const zigTestLimit = ['--test-timeout', '2400s']
 
 /** A test that failed, leaked, hangs or ended its process; or code that does not compile. */
 const zigFailure = /^(\S+:\d+:\d+: )?error: (.*?)(?: with stderr)?:?$/gm

@@ -1,6 +1,6 @@
 import { edgeSource, inRoot } from '../lib/paths.mjs'
 import { zigJobs } from '../lib/toolchain.mjs'
-import { patient } from './runners.mjs'
+import { idling, patient } from './runners.mjs'
 import { oneCheck, zigCounts, zigTestLimit } from './tally.mjs'
 
 /** Cases for each parser, and simulated boots: enough to find faults of a change, few enough for every run. */
@@ -32,55 +32,72 @@ async function checkMutation() {
   return { output, ...oneCheck(code === 0) }
 }
 
-/** Only computes, at a low priority: it takes little from tests that have a clock, and may run as long as those do. */
+const seed = ['--', '--seed', '1']
+/**
+ * Both modes have the same checks. Unoptimized programs are built in a tenth of the time, and take several times as
+ * long: simulations win by the other mode.
+ */
+const quick = 'debug'
+const long = 'safe'
+
+/** Two at a time, because most of it keeps one processor busy. */
 export async function zigTrack(layer, zig) {
-  const build = (step, mode, ...args) =>
-    patient(zig, ['build', zigJobs, step, `-Dtest-optimize=${mode}`, ...args], { cwd: edgeSource })
-  const checked =
-    (...args) =>
-    async () => {
-      const { code, output } = await build(...args)
-      return { output, ...oneCheck(code === 0) }
-    }
-  // Both modes have the same checks. Unoptimized programs are built in a tenth of the time, and take several times as
-  // long: simulations win by the other mode.
-  const quick = 'debug'
-  const long = 'safe'
-  const zigTests = async (step, mode) => {
-    const { code, output } = await build(step, mode, '--summary', 'all', ...zigTestLimit)
+  await Promise.all([testModules(layer, zig), simulate(layer, zig)])
+}
+
+const buildBy =
+  (zig) =>
+  (run, step, mode, ...args) =>
+    run(zig, ['build', zigJobs, step, `-Dtest-optimize=${mode}`, ...args], { cwd: edgeSource })
+
+async function testModules(layer, zig) {
+  const build = buildBy(zig)
+  const zigTests = async (run, step, mode) => {
+    const { code, output } = await build(run, step, mode, '--summary', 'all', ...zigTestLimit)
     return { output, ...zigCounts(output, code) }
   }
-  const seed = ['--', '--seed', '1']
-  await layer('zig-test', 150, () => zigTests('test-light', quick))
-  await layer('zig-test-heavy', 220, () => zigTests('test-heavy', long))
-  await layer('zig-arm64', 40, checked('check', quick, '-Darch=aarch64'))
-  await layer.long('zig-test-safe', 300, () => zigTests('test', long))
-  await layer('simulation', 90, checked('sim', long, ...seed, '--seeds', String(simulatedSeeds)))
-  await layer.long(
-    'simulation-long',
-    600,
-    checked('sim', long, '--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)),
-  )
-  await layer.long('simulation-reports', 120, checked('sim', long, ...seed, '--reports'))
-  await layer('simulation-mutants', 60, checked('sim', long, ...seed, '--self-test'))
+  // Some of these have clocks.
+  await layer('zig-test', 150, () => zigTests(patient, 'test-light', quick))
+  await layer('zig-test-heavy', 220, () => zigTests(idling, 'test-heavy', long))
+  await layer('zig-arm64', 40, async () => {
+    const { code, output } = await build(idling, 'check-programs', quick, '-Darch=aarch64')
+    return { output, ...oneCheck(code === 0) }
+  })
+  await layer.long('zig-test-safe', 300, () => zigTests(patient, 'test', long))
+  await layer.long('mutation', 400, checkMutation)
+}
+
+async function simulate(layer, zig) {
+  const build = (...args) => buildBy(zig)(idling, ...args)
+  const checked =
+    (step, ...args) =>
+    async () => {
+      const { code, output } = await build(step, long, ...args)
+      return { output, ...oneCheck(code === 0) }
+    }
   /** The command that must fail, with this message. */
   const caught =
-    (words, ...args) =>
+    (words, step, ...args) =>
     async () => {
-      const { code, output } = await build(...args)
+      const { code, output } = await build(step, long, ...args)
       return {
         output: `the canary was not caught\n${output}`,
         ...oneCheck(code !== 0 && output.includes(words)),
       }
     }
-  await layer('simulation-canary', 10, caught('FAILED: canary', 'sim', long, ...seed, '--canary'))
-  await layer('store-sim', 60, checked('store-sim', long, ...storeOptions(5, storeOperations)))
-  await layer.long('store-sim-long', 240, checked('store-sim', long, ...storeOptions(6, storeOperationsLong)))
-  await layer('stream-sim', 60, checked('stream-sim', long, ...streamOptions(streamPackets)))
-  await layer.long('stream-sim-long', 180, checked('stream-sim', long, ...streamOptions(streamPacketsLong)))
-  await layer('stream-sim-canary', 20, caught('FAILED: canary', 'stream-sim', long, ...seed, '--canary'))
-  await layer('fuzz', 60, checked('fuzz', long, ...seed, '--cases', String(fuzzCases)))
-  await layer.long('fuzz-long', 900, checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)))
-  await layer.long('mutation', 400, checkMutation)
-  await layer('fuzz-canary', 60, caught('violated:', 'fuzz', long, ...seed, '--cases', '2000', '--canary'))
+  await layer('simulation', 90, checked('sim', ...seed, '--seeds', String(simulatedSeeds)))
+  const manySeeds = ['--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)]
+  await layer.long('simulation-long', 600, checked('sim', ...manySeeds))
+  await layer.long('simulation-reports', 120, checked('sim', ...seed, '--reports'))
+  await layer('simulation-mutants', 60, checked('sim', ...seed, '--self-test'))
+  await layer('simulation-canary', 10, caught('FAILED: canary', 'sim', ...seed, '--canary'))
+  await layer('store-sim', 60, checked('store-sim', ...storeOptions(5, storeOperations)))
+  await layer.long('store-sim-long', 240, checked('store-sim', ...storeOptions(6, storeOperationsLong)))
+  await layer('stream-sim', 60, checked('stream-sim', ...streamOptions(streamPackets)))
+  await layer.long('stream-sim-long', 180, checked('stream-sim', ...streamOptions(streamPacketsLong)))
+  await layer('stream-sim-canary', 20, caught('FAILED: canary', 'stream-sim', ...seed, '--canary'))
+  await layer('fuzz', 60, checked('fuzz', ...seed, '--cases', String(fuzzCases)))
+  const manyCases = ['--', '--seed', '2', '--cases', String(fuzzCasesLong)]
+  await layer.long('fuzz-long', 900, checked('fuzz', ...manyCases))
+  await layer('fuzz-canary', 60, caught('violated:', 'fuzz', ...seed, '--cases', '2000', '--canary'))
 }
