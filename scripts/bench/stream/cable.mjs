@@ -61,7 +61,7 @@ export class Cable {
   /**
    * Replaces the cable by the port of a switch, as `behindPort` does, with a round trip. The kernel shapes what the
    * servers send; only what the devices send, which is little, goes through a relay, and waits there.
-   * @param {{ roundTripUs: number, mbitPerSecond: number, queueKb: number }} port
+   * @param {{ roundTripUs: number, mbitPerSecond: number, queueKb: number, mtu?: number }} port
    */
   async behindFarPort({ roundTripUs, ...port }) {
     const lab = this.behindPort(port)
@@ -102,9 +102,9 @@ export class Cable {
    * Replaces the cable by a switch, for the same addresses, until what it returns is removed. The switch's port towards
    * the devices has a limited speed, and drops what its queue cannot hold. It sees packets as on a network card without
    * segmentation.
-   * @param {{ mbitPerSecond: number, queueKb: number }} port
+   * @param {{ mbitPerSecond: number, queueKb: number, mtu?: number }} port
    */
-  behindPort({ mbitPerSecond, queueKb }) {
+  behindPort({ mbitPerSecond, queueKb, mtu = 1500 }) {
     const lab = new Lab('port')
     const slow = `slow${this.#ports++}`
     try {
@@ -116,8 +116,11 @@ export class Cable {
           { namespace, device: slow },
         ]
         cable(...ends)
+        for (const end of ends) {
+          end.namespace.mtu(end.device, mtu)
+          end.namespace.segmentationOffload(end.device, false)
+        }
         bridge.join('bridge0', `port${index}`)
-        for (const end of ends) end.namespace.segmentationOffload(end.device, false)
         namespace.route(`${other}/32`, slow, own)
       }
       bridge.rate('port1', { mbitPerSecond, queue: `${queueKb}kb` })

@@ -8,7 +8,7 @@ import { say } from '../../lib/progress.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
 import { withServer } from './load.mjs'
 
-const devices = 500
+export const devices = 500
 const trace = 'e2e/traces/boot-trace-bios.csv'
 /** Many times what such a boot takes. */
 const limitMs = 180_000
@@ -25,21 +25,27 @@ export const fleetCases = [{ name: `${devices} devices boot` }]
  * @param {{ rounds: number }} options
  */
 export async function measureFleet(site, { rounds }) {
-  const files = path.join(site.scratch, 'boot-files')
-  mkdirSync(files, { recursive: true })
-  // The boot file that the edge names to a device with a BIOS.
-  writeFileSync(path.join(files, 'undionly.kpxe'), Buffer.alloc(70_000, 7))
-  site.cable.set('S', 1500)
   const measured = []
   for (let round = 0; round < rounds; round++) {
     for (const peer of site.peers.filter(({ way }) => way === 'stream'))
-      measured.push({ by: peer.by, ...(await bootAll(site, peer, files)) })
+      measured.push({ by: peer.by, ...(await bootAll(site, peer)) })
     say(`${devices} devices boot, round ${round + 1} of ${rounds}`)
   }
   return measured
 }
 
-function bootAll(site, { program, args }, files) {
+/**
+ * Boots the devices once.
+ * @param {import('./load.mjs').Site} site
+ * @param {{ program: string, args: string[] }} edge
+ * @param {string[]} more options of `bootfarm-sim boot`
+ */
+export function bootAll(site, { program, args }, more = []) {
+  const files = path.join(site.scratch, 'boot-files')
+  mkdirSync(files, { recursive: true })
+  // The boot file that the edge names to a device with a BIOS.
+  writeFileSync(path.join(files, 'undionly.kpxe'), Buffer.alloc(70_000, 7))
+  site.cable.set('S', 1500)
   const start = async (cable, image, data) => {
     const serve = ['serve', '--json', '--listen', cable.serverIp, '--dhcp', 'server', '--dhcp-pool', pool]
     const disk = ['--vdisk', image, '--boot-files', files, '--data', data]
@@ -65,6 +71,7 @@ function bootAll(site, { program, args }, files) {
         inRoot(trace),
         '--verify',
         site.image,
+        ...more,
       ]),
     )
     const timer = setTimeout(() => void fleet.stop(), limitMs)

@@ -9,11 +9,10 @@ import { port } from './ports.mjs'
 
 const limitMs = 90_000
 const { mbitPerSecond } = port
-const readAheadMib = 64
 /** The edge merges what a boot read shortly after its end. */
 const learnTriesMax = 40
 /** What a profile names is packed in the background: it is when so many boots one after the other get no smaller. */
-const bootsAlike = 4
+export const bootsAlike = 4
 const alike = 0.995
 
 export const replayCases = ['bios', 'uefi'].map((name) => ({
@@ -21,6 +20,8 @@ export const replayCases = ['bios', 'uefi'].map((name) => ({
   trace: `e2e/traces/boot-trace-${name}.csv`,
 }))
 
+/** Memory of a device for read-ahead, which it has by default. */
+export const readAheadMib = 64
 /** Once like a device with four reads in flight, and once like PVS: 32 KB, and the next when it has arrived. */
 const asSystem = ['--depth', '4']
 const asPvs = ['--depth', '1', '--piece', String(32 << 10)]
@@ -54,22 +55,7 @@ export async function measureReplays(site, { rounds, cases }) {
 
 function replayWith(site, peer, trace) {
   return withServer(site, peer, async () => {
-    const replay = async (args) => {
-      const common = [
-        'replay',
-        '--way',
-        peer.way,
-        '--server',
-        `${site.cable.serverIp}:${peer.port}`,
-        '--trace',
-        path.isAbsolute(trace) ? trace : inRoot(trace),
-        '--disk-mib',
-        String(site.imageMib),
-        ...(site.content === undefined ? [] : ['--image', site.content]),
-      ]
-      const output = await runOnClient(site, [...common, ...args], limitMs, peer.by)
-      return checked(peer, named(lastJson(output)))
-    }
+    const replay = (args) => replayOnce(site, peer, ['--trace', path.resolve(inRoot(), trace), ...args])
     if (peer.way === 'nbd') return [{ how: 'four reads under way', ...(await replay(asSystem)) }]
     const cold = await replay(asSystem)
     if (cold.profileSize !== 0) throw new UserError(`the first boot of a disk found a boot profile.`)
@@ -81,8 +67,17 @@ function replayWith(site, peer, trace) {
   })
 }
 
+/** Boots once from the server, as `args` of `stream-bench replay` say; returns what it measured. */
+export async function replayOnce(site, peer, args) {
+  const server = ['--way', peer.way, '--server', `${site.cable.serverIp}:${peer.port}`]
+  const content = site.content === undefined ? [] : ['--image', site.content]
+  const disk = ['--disk-mib', String(site.imageMib), ...content]
+  const output = await runOnClient(site, ['replay', ...server, ...disk, ...args], limitMs, peer.by)
+  return checked(peer, named(lastJson(output)))
+}
+
 /** Returns what the last of so many boots with a profile measured that took the same bytes from the network. */
-async function learned(replay, wanted) {
+export async function learned(replay, wanted) {
   let seen = 0
   let least = Number.POSITIVE_INFINITY
   for (let attempt = 0; attempt < learnTriesMax; attempt++) {

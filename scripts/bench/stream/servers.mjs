@@ -6,8 +6,8 @@ import { edgeProgram } from '../../lib/paths.mjs'
 import { lastJson, runToEnd } from '../vdisk/run.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
 
-const startLimitMs = 20_000
-const bootScriptPort = 6980
+export const startLimitMs = 20_000
+export const bootScriptPort = 6980
 const nbdPort = 10_809
 
 /**
@@ -79,17 +79,26 @@ const imported = new Map()
 async function storedDisk(program, image, stores) {
   const key = `${program} ${image}`
   if (!imported.has(key)) {
-    const store = mkdtempSync(path.join(stores, 'store-'))
-    await runToEnd(program, ['vdisk', 'init', '--store', store])
-    const options = ['--store', store, '--name', 'bench', '--format', 'raw', '--no-boot-files', '--json']
-    const { version } = lastJson(await runToEnd(program, ['vdisk', 'import', image, ...options]))
+    const made = await importDisk(program, image, stores)
     if (/^ *compress\b/m.test(execFileSync(program, ['vdisk', '--help'], { encoding: 'utf8' })))
-      await runToEnd(program, ['vdisk', 'compress', '--store', store])
-    imported.set(key, { store, version })
+      await runToEnd(program, ['vdisk', 'compress', '--store', made.store])
+    imported.set(key, made)
   }
   const { store, version } = imported.get(key)
   rmSync(path.join(store, 'profiles'), { recursive: true, force: true })
   return ['--store', store, '--version', version]
+}
+
+/**
+ * Imports the image into a new store below `stores`.
+ * @returns {Promise<{ store: string, version: string }>}
+ */
+export async function importDisk(program, image, stores) {
+  const store = mkdtempSync(path.join(stores, 'store-'))
+  await runToEnd(program, ['vdisk', 'init', '--store', store])
+  const options = ['--store', store, '--name', 'bench', '--format', 'raw', '--no-boot-files', '--json']
+  const { version } = lastJson(await runToEnd(program, ['vdisk', 'import', image, ...options]))
+  return { store, version }
 }
 
 /** Its plugin `file`, with its default number of threads per connection (16). */

@@ -19,7 +19,7 @@ ${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.len
 }
 
 /** Breaks the lines of prose; rows of tables stay whole. */
-function wrapped(text) {
+export function wrapped(text) {
   return text.replace(/^(?!\|)(- )?(.{119,})$/gm, (_, dash = '', prose) => {
     const lines = ['']
     for (const word of prose.split(' ')) {

@@ -4,10 +4,11 @@ import { storeBenchProgram } from '../../lib/paths.mjs'
 import { lastJson, runToEnd } from './run.mjs'
 
 const extents = 25_000_000
-const differenceMib = 2700
+export const differenceMib = 2700
 const chain = { mib: 1024, versions: 32, reads: 20_000 }
 
-async function bench(args) {
+/** Runs `store-bench`; returns its result. */
+export async function bench(args) {
   return lastJson(await runToEnd(storeBenchProgram, args))
 }
 

@@ -3,6 +3,7 @@
 //!
 //!     zig build store-bench -- reads DIR --mib N --versions N --reads N
 //!     zig build store-bench -- difference DIR --mib N
+//!     zig build store-bench -- decay DIR --mib N --merges N --reads N
 //!     zig build store-bench -- large DIR --extents N
 //!     zig build store-bench -- codec FILE --mib N
 //!     zig build store-bench -- writes-nbd SOCKET --mib N      (a qemu-nbd)
@@ -28,6 +29,7 @@ const Uuid = base.Uuid;
 const usage =
     \\usage: store-bench reads DIR --mib N --versions N --reads N --rounds N
     \\       store-bench difference DIR --mib N
+    \\       store-bench decay DIR --mib N --merges N --reads N
     \\       store-bench large DIR --extents N
     \\       store-bench codec FILE --mib N
     \\       store-bench writes-nbd SOCKET --mib N
@@ -39,6 +41,7 @@ const read_size = 32 << 10;
 const Numbers = struct {
     mib: u64 = 1024,
     versions: u8 = 32,
+    merges: u16 = 200,
     reads: u64 = 20_000,
     extents: u64 = 25_000_000,
     rounds: u64 = 5,
@@ -91,6 +94,8 @@ pub fn main(init: std.process.Init) !u8 {
         try measureReads(gpa, on.files(), &numbers, arguments[2], &out.interface);
     } else if (std.mem.eql(u8, arguments[1], "difference")) {
         try measureDifference(gpa, on.files(), &numbers, &out.interface);
+    } else if (std.mem.eql(u8, arguments[1], "decay")) {
+        try measureDecay(gpa, on.files(), &numbers, &out.interface);
     } else if (std.mem.eql(u8, arguments[1], "large")) {
         try measureLarge(gpa, on.files(), &numbers, &out.interface);
     } else return usageError();
@@ -314,6 +319,90 @@ fn measureDifference(
     try out.print("{{\"bytes\":{d},\"mergeUs\":{d},\"copiedBytes\":{d}}}\n", .{
         numbers.mib << 20, merge_us, try sizeOf(&store) - before,
     });
+}
+
+/// Reads are measured after so many equal parts of the merges.
+const decay_parts = 4;
+
+/// Updates of one percent, each merged into a new base before the next one: whether merges and
+/// reads become slower with the number of merges before. Times of all merges in µs, and of random
+/// reads of the newest base.
+fn measureDecay(
+    gpa: std.mem.Allocator,
+    files: store_module.Files,
+    numbers: *const Numbers,
+    out: *std.Io.Writer,
+) !void {
+    const disk_size = numbers.mib << 20;
+    var store: Store = try .open(gpa, files, .{});
+    defer store.close(gpa);
+    var prng: Prng = .init(1);
+    const times = try gpa.alloc(u64, @as(usize, numbers.merges) + 1);
+    defer gpa.free(times);
+    try out.print("{{\"mib\":{d},\"merges\":{d},\"rounds\":[", .{ numbers.mib, numbers.merges });
+    const part = @max(1, numbers.merges / decay_parts);
+    for (times, 0..) |*merge_us, merged| {
+        const disk: MergedDisk = .{ .merges = merged, .size = disk_size };
+        merge_us.* = try updateAndMerge(gpa, &store, &prng, disk);
+        if (merged % part != 0) continue;
+        var version = try store.openVersion(idOf(2 * merged + 2));
+        defer version.close();
+        const source = version.reader.source();
+        const warm_us = try timed(&source, merged, numbers.reads, disk_size, false);
+        store.cache.clear();
+        const cold_us = try timed(&source, merged, numbers.reads / 10, disk_size, true);
+        try out.print(
+            "{s}{{\"merges\":{d},\"warmUs\":{d:.2},\"coldUs\":{d:.2}}}",
+            .{
+                if (merged == 0) "" else ",",                       merged,
+                perRead(warm_us, numbers.reads), perRead(cold_us, numbers.reads / 10),
+            },
+        );
+    }
+    try out.print("],\"mergeUs\":{f}}}\n", .{std.json.fmt(times, .{})});
+}
+
+fn perRead(us: u64, reads: u64) f64 {
+    return @as(f64, @floatFromInt(us)) / @as(f64, @floatFromInt(@max(1, reads)));
+}
+
+/// A disk of so many bytes, and the number of merges before.
+const MergedDisk = struct { merges: u64, size: u64 };
+
+/// Returns how long the merge took, in µs. Before the first one the whole disk is written.
+fn updateAndMerge(
+    gpa: std.mem.Allocator,
+    store: *Store,
+    prng: *Prng,
+    disk: MergedDisk,
+) !u64 {
+    const count = block.blockCount(disk.size);
+    const below = if (disk.merges == 0) Uuid.zero else idOf(2 * disk.merges);
+    const update = idOf(2 * disk.merges + 1);
+    {
+        const is_first = disk.merges == 0;
+        const root = if (is_first) block.Entry.zeros else (try store.manifestOf(below)).root;
+        var draft: VersionDraft = undefined;
+        try draft.begin(gpa, store, root, disk.size);
+        defer draft.end(gpa);
+        if (is_first) {
+            for (0..count) |index| try draft.putRandom(prng, index);
+        } else for (0..count / 100) |step| try draft.putRandom(prng, step * 100 + prng.below(100));
+        try draft.commit(update, below, disk.size);
+    }
+    const begin_us = nowUs();
+    {
+        var change = try store.lockForChange();
+        defer change.end();
+        try store_module.merge.merge(&change, .{
+            .of = update,
+            .onto = null,
+            .version = idOf(2 * disk.merges + 2),
+            .number = 2,
+            .created_unix_ms = 0,
+        });
+    }
+    return nowUs() - begin_us;
 }
 
 /// Bytes of all extents and nodes.

@@ -35,6 +35,9 @@ const Fleet = struct {
     failed_count: u32 = 0,
     next_wave_at_us: u64 = 0,
     next_of_wave: u16 = 0,
+    /// When the first device starts, and how many have started; not with waves or asleep.
+    begun_at_us: u64 = 0,
+    started: u16 = 0,
 };
 
 /// `args` are those after `boot`. Returns the exit code; a problem is one sentence on `errors`.
@@ -246,13 +249,16 @@ fn runFleet(fleet: *Fleet) !u8 {
     if (!fleet.options.json) try boot_output.writeHeader(fleet.out);
     try fleet.out.flush();
     const is_endless = fleet.options.waves or fleet.options.asleep;
-    if (!is_endless) {
-        for (0..fleet.hosts.len) |index| try powerOn(fleet, @intCast(index), sys.monotonicUs());
-    }
+    fleet.begun_at_us = sys.monotonicUs();
     var tokens: [64]u64 = undefined;
     while (!fleet.is_stopped) {
         const now_us = sys.monotonicUs();
         if (fleet.options.waves and now_us >= fleet.next_wave_at_us) try startWave(fleet, now_us);
+        while (nextStartUs(fleet)) |at_us| {
+            if (at_us > now_us) break;
+            try powerOn(fleet, fleet.started, sys.monotonicUs());
+            fleet.started += 1;
+        }
         for (fleet.deadlines_us, 0..) |deadline_us, index| {
             if (deadline_us <= now_us) try pump(fleet, @intCast(index), now_us);
         }
@@ -263,6 +269,14 @@ fn runFleet(fleet: *Fleet) !u8 {
         for (try fleet.world.epoll.wait(&tokens, -1)) |token| try dispatch(fleet, token);
     }
     return if (is_endless) 0 else 1;
+}
+
+/// When the next device starts; null: all have started, or others decide when.
+fn nextStartUs(fleet: *const Fleet) ?u64 {
+    if (fleet.options.waves or fleet.options.asleep) return null;
+    if (fleet.started == fleet.hosts.len) return null;
+    const within_us = @as(u64, fleet.options.start_within_s) * std.time.us_per_s;
+    return fleet.begun_at_us + within_us * fleet.started / fleet.hosts.len;
 }
 
 /// The device is booting, or has not reported its outcome yet.
@@ -278,6 +292,7 @@ fn anyBusy(fleet: *const Fleet, now_us: u64) bool {
 fn setTimer(fleet: *Fleet) !void {
     var earliest: u64 = std.mem.min(u64, fleet.deadlines_us);
     if (fleet.options.waves) earliest = @min(earliest, fleet.next_wave_at_us);
+    if (nextStartUs(fleet)) |at_us| earliest = @min(earliest, at_us);
     // 0 would disarm it.
     const at_us = @max(earliest, 1);
     const setting: linux.itimerspec = .{

@@ -23,6 +23,7 @@ pub const usage =
     \\  --interface IF        broadcast DHCP on this interface from port 68; offered addresses are added to it
     \\                        while the program runs (needs root)
     \\  --devices N           number of devices (default 1, at most 4096)
+    \\  --start-within-s N    starts the devices one by one, spread over N seconds (default 0: all at once)
     \\  --first-mac MAC       address of the first device; the others count up (default 02:bf:00:00:00:01)
     \\  --trace FILE          CSV time_ms,offset,length: the reads of a recorded boot (default: built in)
     \\  --speed X             divides think times by X; 0 removes them (default 1)
@@ -52,6 +53,7 @@ pub const Options = struct {
     bind: ?base.Ip4 = null,
     interface: ?[]const u8 = null,
     devices: u16 = 1,
+    start_within_s: u32 = 0,
     first_mac: base.Mac = .fromInt(0x02bf00000001),
     trace: ?[]const u8 = null,
     speed_per_mille: u32 = 1000,
@@ -119,6 +121,8 @@ pub fn parse(args: []const [:0]const u8) Result {
         return problem("--other-disks", "needs --verify");
     if (options.asleep and options.wol_port == null) return problem("--asleep", "needs --wol-port");
     if (options.asleep and options.waves) return problem("--asleep", "does not go with --waves");
+    if (options.start_within_s > 0 and (options.asleep or options.waves))
+        return problem("--start-within-s", "does not go with --waves or --asleep");
     const last = @as(u64, options.first_mac.toInt()) + options.devices - 1;
     if (last > std.math.maxInt(u48))
         return problem("--first-mac", "leaves too few addresses for --devices");
@@ -146,6 +150,7 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
         @"read-ahead-mib",
         @"stream-version",
         verify,
+        @"start-within-s",
         @"wave-size",
         @"wave-interval-s",
         @"wol-port",
@@ -159,6 +164,8 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
         .@"tftp-port" => options.tftp_port = number(u16, value, 1, 65535) orelse return false,
         .@"wol-port" => options.wol_port = number(u16, value, 1, 65535) orelse return false,
         .devices => options.devices = number(u16, value, 1, devices_max) orelse return false,
+        .@"start-within-s" => options.start_within_s = number(u32, value, 0, 86_400) orelse
+            return false,
         .@"wave-size" => options.wave_size = number(u16, value, 1, devices_max) orelse return false,
         .@"wave-interval-s" => options.wave_interval_s = number(u32, value, 1, 86_400) orelse
             return false,
@@ -233,8 +240,14 @@ test "options are parsed, and wrong ones are named" {
         .{ &.{ "--server", "127.0.0.1", "--first-mac", "01:00:00:00:00:00" }, "--first-mac" },
         .{ &.{ "--server", "127.0.0.1", "--x", "1" }, "--x" },
         .{ &.{ "--server", "127.0.0.1", "--asleep" }, "--asleep" },
+        .{
+            &.{ "--server", "127.0.0.1", "--waves", "--start-within-s", "9" },
+            "--start-within-s",
+        },
         .{ &.{ "--server", "127.0.0.1", "--misbehave", "well" }, "--misbehave" },
     };
     for (cases) |case| try testing.expectEqualStrings(case[1], parse(case[0]).problem.argument);
     try testing.expect(parse(&.{"--help"}) == .help);
+    const spread = parse(&.{ "--server", "127.0.0.1", "--start-within-s", "60" });
+    try testing.expectEqual(60, spread.options.start_within_s);
 }

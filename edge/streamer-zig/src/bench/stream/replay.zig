@@ -54,8 +54,11 @@ pub const Result = struct {
     /// Statistics of the stream; empty for NBD.
     cipher: []const u8 = "",
     missing_fragments: u64 = 0,
-    /// Bytes of received packets.
+    /// Received packets and their bytes, without the headers of IP and UDP.
+    packets_in: u64 = 0,
     bytes_in: u64 = 0,
+    /// Sum over the reads, each from its first READ to its last byte.
+    fetch_us: u64 = 0,
     /// Fragments that were duplicates, or belonged to no read any more.
     unexpected_fragments: u64 = 0,
     /// Bytes that arrived packed, as they are unpacked, and reads whose answers changed their form.
@@ -224,7 +227,9 @@ const Replay = struct {
         found.unexpected_fragments = device.client.statistics.unexpected_fragments;
         found.unpacked_bytes = device.client.statistics.unpacked_bytes;
         found.contradictions = device.client.statistics.contradictions;
+        found.packets_in = device.client.statistics.packets_in;
         found.bytes_in = device.client.statistics.bytes_in;
+        found.fetch_us = device.client.times.whole().fetch.sum_us;
         found.misses = stream.ahead.statistics.misses;
         inline for (@typeInfo(LinkAccount.Cause).@"enum".field_names) |name|
             @field(found, name ++
