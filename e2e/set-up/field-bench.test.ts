@@ -81,7 +81,10 @@ describe('statistics', () => {
   })
 
   test('strata add up, and a level that differs between strata is no difference', () => {
-    const stratum = (shift: number) => ({ one: [1, 2, 3].map((x) => x + shift), other: [4, 5, 6].map((x) => x + shift) })
+    const stratum = (shift: number) => ({
+      one: [1, 2, 3].map((x) => x + shift),
+      other: [4, 5, 6].map((x) => x + shift),
+    })
     expect(rankTest([stratum(0)], 1)).toBeGreaterThan(0.08)
     expect(rankTest([stratum(0), stratum(100)], 1)).toBeLessThan(0.01)
     expect(rankTest([{ one: [1, 3, 5], other: [2, 4, 6] }, stratum(100)], 1)).toBeGreaterThan(0.03)
@@ -130,7 +133,11 @@ describe('the judgement of a matrix', () => {
   })
 
   test('stays with the first cell where nothing differs', () => {
-    const { recommended } = judgeMatrix(matrix, measure((_, noise) => 1 + noise), 1)
+    const { recommended } = judgeMatrix(
+      matrix,
+      measure((_, noise) => 1 + noise),
+      1,
+    )
     expect(recommended).toMatchObject({ name: 'readSize=4k, mtu=1500', isFirst: true })
   })
 

@@ -64,7 +64,8 @@ export class Way {
  * @property {number} coldReads reads for which it waited for a disk
  * @property {number} sendUs until the kernel had the packets
  * @property {number} wireUs what is left of `fetchUs`: the network in both directions
- * @property {number} missingFragments
+ * @property {number} missingFragments that were requested again
+ * @property {number} unexpectedFragments that arrived twice
  */
 
 /**
@@ -101,7 +102,7 @@ async function measureBoot(lab, setting) {
 
 const learns = ({ readAhead, answers }) => readAhead === 'on' || answers === 'packed'
 
-/** Boots until the edge has the disk in memory, its profile, and its packed answers, as far as the setting wants them. */
+/** Boots until the edge has the disk in memory and, if the setting wants them, a profile and packed answers. */
 function warmUp(lab, peer, setting) {
   if (!learns(setting)) return boot(lab, peer, [...commonOf(lab, setting), ...quickly])
   const replay = (args) => boot(lab, peer, [...commonOf(lab, setting), ...args])

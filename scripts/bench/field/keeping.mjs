@@ -58,7 +58,7 @@ it checks each block when it reads it first, as when cold.
 
 ${table(['where', 'how it asks', 'published s', 'times cached', 'storage s, all reads', 'boot s', 'times warm'], rows)}
 
-- A cold disk adds ${added(slowWay).toFixed(2)} s to a boot that reads one by one, and ${added(fastWay).toFixed(2)} s with four reads in flight, which wait for the disk together (their sum in "storage" counts each).
+- Beside a warm one, a cold boot that reads one by one takes ${signed(added(slowWay))} s, and with four reads in flight ${signed(added(fastWay))} s: these wait for the disk together (their sum in "storage" counts each).
 - Cold against cached: ${(coldSeconds / cachedSeconds).toFixed(1)} times the server's time there; here ${(middle(nameOf('cold', slowWay), storageSeconds) / middle(nameOf('warm', slowWay), storageSeconds)).toFixed(1)} times.
 - Not comparable: there the storage was a share, reached over a network; here it is this machine's virtual disk, whose host may have the bytes in memory although this machine has not. "Slow" in the next table stands for a rotating disk.`
   },
@@ -91,9 +91,9 @@ export const storage = {
     const { coldSeconds, memorySeconds } = published.boot
     return `Published: ${coldSeconds} s from a share, ${memorySeconds} s from a RAM disk, for 115 MB. Here the recorded boot, page cache empty, edge
 just started. Slow: the same disk, of which the kernel lets the edge read ${slowDisk.readsPerSecond} times and ${slowDisk.mbPerSecond} MB a second, about as a
-rotating disk.
+rotating disk. A worker of the edge reads what is not in memory yet, and what it has not checked since its start.
 
-${table(['storage', 'how it asks', 'boot s', 'times tmpfs', 'storage s, all reads', 'reads that waited for a disk'], rows)}
+${table(['storage', 'how it asks', 'boot s', 'times tmpfs', 'storage s, all reads', 'reads by a worker'], rows)}
 
 - On a slow disk a boot takes ${(slow(slowWay) / middle(nameOf('tmpfs', slowWay), secondsOf)).toFixed(1)} times as long as from memory one by one (published: ${(coldSeconds / memorySeconds).toFixed(0)} times the server's time).
 - There four reads in flight are ${(slow(slowWay) / slow(fastWay)).toFixed(2)} times as fast as one, and with read-ahead ${(slow(slowWay) / slow(aheadWay)).toFixed(2)} times: the disk limits the boot, not the network, and only fewer or larger reads of it help.
@@ -111,6 +111,8 @@ function cellsOf(where, how) {
 }
 
 const decay = { mib: 512, merges: 200, reads: 20_000 }
+const signed = (seconds) => `${seconds < 0 ? '' : '+'}${seconds.toFixed(2)}`
+
 /** Merges at each end that are compared. */
 const mergesCompared = 20
 
@@ -157,8 +159,9 @@ ${decay.merges} updates of 1 % of a disk of ${many.mib} MiB, in single blocks, e
 
 ${table(['merges before', 'from memory', 'from the disk'], rows)}
 
-- A merge writes one file of a few hundred bytes and syncs it, however large the difference is; its time is that of the disk's sync. It copied ${median(difference.map(({ copiedBytes }) => copiedBytes))} bytes.
-- After ${last.merges} merges it takes ${(late / early).toFixed(2)} times as long as at first. What can decay is reading, as changed blocks lie where they were written: ${(last.warmUs / first.warmUs).toFixed(2)} times as long from memory, ${(last.coldUs / first.coldUs).toFixed(2)} times from this disk. On a rotating disk it would be more.
+- A merge writes one file of a few hundred bytes and syncs it, however large the difference is. It copied ${median(difference.map(({ copiedBytes }) => copiedBytes))} bytes.
+- After ${last.merges} merges one takes ${(late / early).toFixed(1)} times as long as at first. Nothing was deleted, so the store keeps ${2 * (last.merges + 1)} versions then: a merge looks at all of them for the next counter, and lists their directory for each. So it grows with the square of the versions that are kept, not with age or size; deleting merged versions shortens it.
+- Reads: changed blocks lie where they were written, in another order than those of the base. They take ${(last.warmUs / first.warmUs).toFixed(2)} times as long from memory, ${(last.coldUs / first.coldUs).toFixed(2)} times from this disk.
 - Not comparable: the published merges ran on another machine's disks, and the decay is reported without figures.`
   },
 }

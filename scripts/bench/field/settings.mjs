@@ -49,7 +49,11 @@ export const readSizeOf = (setting) => (setting.readSize === 'unlimited' ? readS
  * @typedef {{ name: string, setting: Setting }} Cell
  */
 
-/** Returns the usual setting with these values in place of its own. @param {Partial<Setting>} values @returns {Setting} */
+/**
+ * Returns the usual setting with these values in place of the usual ones.
+ * @param {Partial<Setting>} values
+ * @returns {Setting}
+ */
 export function settingWith(values) {
   const usual = Object.fromEntries(Object.entries(factors).map(([name, factor]) => [name, factor.usual]))
   return { ...usual, ...values }
@@ -77,7 +81,8 @@ export function parseMatrix(texts) {
     levels[name] = values
   }
   const cells = cellsOf(levels)
-  if (cells.length < cellsMin) throw new UserError('a matrix needs at least two values, such as readSize=32k,unlimited.')
+  if (cells.length < cellsMin)
+    throw new UserError('a matrix needs at least two values, such as readSize=32k,unlimited.')
   if (cells.length > cellsMax)
     throw new UserError(`the matrix has ${cells.length} cells; ${cellsMax} can be measured: leave out values.`)
   return { levels, cells }

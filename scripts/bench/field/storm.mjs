@@ -1,3 +1,4 @@
+import { UserError } from '../../lib/fail.mjs'
 import { edgeProgram } from '../../lib/paths.mjs'
 import { say } from '../../lib/progress.mjs'
 import { bootAll, devices } from '../stream/fleet.mjs'
@@ -19,17 +20,26 @@ export const storm = {
     await lab.way.remove()
     const below = drawsOf(seed)
     const measured = []
+    const failures = []
     const boot = async (cell, count, more) => {
       const edge = { program: edgeProgram, args: ['--stream-shards', String(count)] }
-      measured.push({ cell, ...(await bootAll(lab.site, edge, more)) })
-      say(`storm: ${cell}`)
+      try {
+        measured.push({ cell, ...(await bootAll(lab.site, edge, more)) })
+        say(`storm: ${cell}`)
+      } catch (error) {
+        if (lab.site.isStopped || !(error instanceof UserError)) throw error
+        failures.push(`${cell}: ${error.message}`)
+        say(`storm: ${failures.at(-1)}`)
+      }
     }
     for (let round = 0; round < Math.min(repeat, roundsMax); round++)
       for (const count of shuffled(shards, below)) await boot(nameOf(count), count, [])
     await boot(paced, 1, ['--start-within-s', String(pacedSeconds)])
-    return measured
+    const isWhole = [...shards.map(nameOf), paced].every((name) => measured.some(({ cell }) => cell === name))
+    if (!isWhole) throw new UserError(failures.join(' '))
+    return { measured, failures }
   },
-  text(measured) {
+  text({ measured, failures }) {
     const { middle, spread } = byCell(measured)
     const theirs = published.storms.map(({ name, threads, first, last }) => [
       `published: ${name}`,
@@ -62,8 +72,8 @@ export const storm = {
     const best = published.storms.at(-1)
     return `Published: ${devices} targets in 5 minutes, one server with 8 vCPU; the mean of the first and of the last ten. Here one edge on
 one processor, ${devices} simulated devices on another, from DHCP to ready with the think times of a recorded boot; every
-byte is compared. They start together, ${(measured.length - 1) / shards.length} storms of each, or one after the other within ${pacedSeconds} s, one storm.
-
+byte is compared. They start together, or one after the other within ${pacedSeconds} s; ${measured.length} storms in all.
+${failures.map((failure) => `\n- Left out, since a device did not boot: ${failure}\n`).join('')}
 ${table(['storm', 'threads a processor', 'first ten s', 'last ten s', 'times', 'edge CPU s/GB'], [...theirs, unlimited, ...rows])}
 
 - Threads beyond the cores do not help here either: ${lastShards} shards on one processor take ${(last(nameOf(lastShards)) / last(nameOf(1))).toFixed(2)} times as long for the last ten as one, and ${(cost(lastShards) / cost(1)).toFixed(2)} times the processor time a byte. The edge has one shard fewer than cores unless told otherwise.

@@ -39,7 +39,10 @@ export function lengthened(reads, { bytes, diskSize }) {
   return found
 }
 
-/** Returns reads of one size, each at another place. @param {{ size: number, count: number, diskSize: number }} wanted */
+/**
+ * Returns reads of one size, each at another place.
+ * @param {{ size: number, count: number, diskSize: number }} wanted
+ */
 export function even({ size, count, diskSize }) {
   const stride = Math.floor(diskSize / count / blockSize) * blockSize
   // A step that shares no factor with the count visits each place once.

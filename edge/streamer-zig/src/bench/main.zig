@@ -354,7 +354,7 @@ fn measureDecay(
         try out.print(
             "{s}{{\"merges\":{d},\"warmUs\":{d:.2},\"coldUs\":{d:.2}}}",
             .{
-                if (merged == 0) "" else ",",                       merged,
+                if (merged == 0) "" else ",",    merged,
                 perRead(warm_us, numbers.reads), perRead(cold_us, numbers.reads / 10),
             },
         );
