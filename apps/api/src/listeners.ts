@@ -1,5 +1,6 @@
 import { keepAccountEvent, keepChanges } from './audit/keep-changes.ts'
 import type { Listeners } from './events/event-bus.ts'
+import { takeTrialBoots } from './experiment/public.ts'
 import { keepPlatformEvent } from './platform/keep-platform-event.ts'
 import {
   publishAlerts,
@@ -22,7 +23,7 @@ export const listeners: Listeners = {
   accountEventRecorded: [keepAccountEvent],
   platformEventRecorded: [keepPlatformEvent],
   versionPromoted: [publishPromotion],
-  bootsReported: [publishFailedBoots, publishFillingCaches],
+  bootsReported: [takeTrialBoots, publishFailedBoots, publishFillingCaches],
   versionsLost: [publishLostVersions],
   keyAlarmsRaised: [publishKeyAlarms],
   runsEnded: [publishEndedRuns],

@@ -17,6 +17,7 @@ export interface Planted {
   scheduleId: string
   runId: string
   rolloutId: string
+  experimentId: string
   vdiskId: string
   webhookId: string
   serviceAccountId: string
@@ -69,9 +70,10 @@ export async function plantHostileTexts(ground: Ground): Promise<Planted> {
   const bentSiteIds = await plantBending(ground)
   const { siteIds, ...ids } = made
   const rolloutId = await plantRollout(ground, edge, [...siteIds, ...bentSiteIds])
+  const experimentId = await plantExperiment(ground)
   const { farmId, siteId, collectionId, deviceIds } = rows
   const places = { farmId, siteId, collectionId, deviceId: deviceIds[0] ?? '' }
-  return { ...ids, ...places, rolloutId, edgeId: edge.edgeId, bootId }
+  return { ...ids, ...places, rolloutId, experimentId, edgeId: edge.edgeId, bootId }
 }
 
 async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<string> {
@@ -314,6 +316,15 @@ async function plantBending({ rows, mutate }: Ground): Promise<string[]> {
 }
 
 const sitesPerWave = 5
+
+/** Starts an experiment with a hostile name, whose device never boots. */
+async function plantExperiment({ rows, mutate }: Ground): Promise<string> {
+  const { siteId, deviceIds } = rows
+  const factors = [{ setting: 'codec', values: ['off'] }]
+  const plan = { factors, deviceIds: deviceIds.slice(-1), repetitions: 1, atOnce: 1 }
+  const name = hostileTexts['an element']
+  return (await mutate<{ id: string }>('experiment.create', { siteId, name, ...plan })).id
+}
 
 /** Plants a rollout that pauses since an edge gives up the release, for a cause that no page knows. */
 async function plantRollout(ground: Ground, edge: EdgeClient, siteIds: string[]): Promise<string> {

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { apiSamples } from './api-samples.ts'
+import { experimentSamples } from './matrix/experiment-samples.ts'
 import { findingSamples } from './matrix/finding-samples.ts'
 import { keySamples } from './matrix/key-samples.ts'
 import { rolloutSamples } from './matrix/rollout-samples.ts'
@@ -189,6 +190,7 @@ export const samples: Record<string, Sample> = {
   ...scheduleSamples,
   ...rolloutSamples,
   ...findingSamples,
+  ...experimentSamples,
   'vdisk.list': {},
   ...objectSamples,
   ...versionSamples,

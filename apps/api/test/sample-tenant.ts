@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { bootReports, bootWith, EdgeClient } from './edge-client.ts'
+import { createExperimentSpares } from './matrix/experiment-samples.ts'
 import { createFindingSpares } from './matrix/finding-samples.ts'
 import { createKeySpares } from './matrix/key-samples.ts'
 import { createRolloutSpares } from './matrix/rollout-samples.ts'
@@ -31,6 +32,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const others = {
     rolloutSpares,
     findingSpares: await createFindingSpares(api, rows),
+    experimentSpares: await createExperimentSpares(api, rows),
     spares,
     keySpares,
     versionSpares,

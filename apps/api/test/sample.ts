@@ -62,6 +62,15 @@ export interface FindingSpares {
   mutedIds: string[]
 }
 
+/** For what changes an experiment, or starts one: each call another one. */
+export interface ExperimentSpares {
+  runningIds: string[]
+  pausedIds: string[]
+  doneIds: string[]
+  /** Devices that are in none. */
+  deviceIds: string[]
+}
+
 export type SampleTenant = TestTenant & {
   organizationName: string
   edgeId: string
@@ -87,6 +96,7 @@ export type SampleTenant = TestTenant & {
   keySpares: KeySpares
   rolloutSpares: RolloutSpares
   findingSpares: FindingSpares
+  experimentSpares: ExperimentSpares
   /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
   spareUserIds: string[]
   spareInvitationIds: string[]

@@ -201,6 +201,7 @@ export const jobNames = [
   'release versions',
   'advance promotions',
   'advance captures',
+  'advance experiments',
   'drop old disk captures',
   'drop old store jobs',
   'drop old rate limits',

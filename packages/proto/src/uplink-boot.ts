@@ -301,6 +301,8 @@ export const bootReport = z.object({
   deviceId: uuid.optional(),
   vdiskId: uuid.optional(),
   versionId: uuid.optional(),
+  /** The trial of an experiment whose settings it has; absent: none, or an older edge. */
+  trial: uuid.optional(),
   /** The device identified itself as `bootfarm-sim`. */
   simulated: z.boolean(),
   /** Made by the demo's history generator; it never happened. */

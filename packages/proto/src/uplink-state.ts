@@ -23,6 +23,10 @@ export const siteEdgesMax = 16
 export const homeEdgesMax = 64
 /** A state has one for each choice that its collections have made. */
 export const keyPoliciesMax = 64
+/** Different lists of settings of boots. */
+export const tuningsMax = 512
+/** Boots of experiments that a site's edges wait for. */
+export const trialsMax = 512
 
 /** Orders for a running device. */
 export const powerOrders = ['power_off', 'restart'] as const
@@ -184,6 +188,8 @@ const stateFields = z.object({
       keyless: z.literal(true).optional(),
       /** Counts what people have decided about its key; absent: 0. */
       keyRevision: count.optional(),
+      /** Index into `tunings`; absent: its boots have no settings beside their version's. */
+      tuning: count.optional(),
     }),
   ),
   /** Which programs devices without their own set get; absent: the edge's first. */
@@ -213,6 +219,19 @@ const stateFields = z.object({
   keyPolicies: z
     .array(z.object({ learn: z.enum(keyLearnings), without: z.enum(keylessAccesses) }))
     .max(keyPoliciesMax)
+    .optional(),
+  /** Lists of settings of boots, `name=value`; see UPLINK.md. An edge leaves out those that it does not know. */
+  tunings: z
+    .array(z.array(z.string().max(64)).max(16))
+    .max(tuningsMax)
+    .optional(),
+  /**
+   * For the next boot of a device, in place of its own settings: a boot of an experiment, which the boot's report
+   * names. An edge that does not know all of its settings leaves it alone.
+   */
+  trials: z
+    .array(z.object({ id: uuid, deviceId: uuid, tuning: count, untilUnixMs: count }))
+    .max(trialsMax)
     .optional(),
   /** `sealedStateKeys` as JSON, sealed to the edge's key (HPKE); without it, `siteEdges` has them in clear text. */
   sealed: z.string().max(4096).optional(),
@@ -247,5 +266,10 @@ export const desiredState = stateFields
         return (keyPolicy === undefined || keyPolicy < keyPolicies.length) && !(key && keyless)
       }),
     { path: ['keyPolicies'], message: 'a device names a policy that the state does not have, or has a key and none' },
+  )
+  .refine(
+    ({ devices, trials = [], tunings = [] }) =>
+      [...devices, ...trials].every(({ tuning = 0 }) => tuning < Math.max(1, tunings.length)),
+    { path: ['tunings'], message: 'a device or a trial names settings that the state does not have' },
   )
 export type DesiredState = z.infer<typeof desiredState>

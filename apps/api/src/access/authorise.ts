@@ -23,6 +23,7 @@ const readPermissions: Record<PlaceKind, Permission> = {
   schedule_run: 'schedule.read',
   finding: 'finding.read',
   rollout: 'rollout.read',
+  experiment: 'experiment.read',
   alert: 'alert.read',
   store: 'store.read',
   store_job: 'vdisk.read',

@@ -95,6 +95,13 @@ const finders: Record<PlaceKind, Find> = {
     const rows = await db.rollout.findMany({ where: { ...whereOf(asked), ...liveRollout }, select })
     return byId(rows, placeInFarm)
   },
+  async experiment(db, asked) {
+    const rows = await db.experiment.findMany({
+      where: { ...whereOf(asked), ...ofLiveSite },
+      select: { id: true, ...ofSite },
+    })
+    return byId(rows, placeInSite)
+  },
   async alert(db, asked) {
     const select = { id: true, collectionId: true, ...ofSite } as const
     const rows = await db.alert.findMany({ where: { ...whereOf(asked), ...ofLiveSite }, select })

@@ -226,6 +226,13 @@ export function visibleFindings(actor: Actor): Prisma.FindingWhereInput {
   return bounds ? { ...ofLiveSite, OR: ofSites(bounds) } : ofLiveSite
 }
 
+export function visibleExperiments(actor: Actor): Prisma.ExperimentWhereInput {
+  const bounds = boundsOf(actor, 'experiment.read')
+  return bounds
+    ? { ...ofLiveSite, OR: [{ siteId: { in: bounds.siteIds } }, { site: { farmId: { in: bounds.farmIds } } }] }
+    : ofLiveSite
+}
+
 /** Rows in the trash are hidden: a rollout whose farm is there does not exist. */
 export const liveRollout = { farm: { deletionId: null } } satisfies Prisma.RolloutWhereInput
 

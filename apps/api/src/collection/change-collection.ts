@@ -18,6 +18,7 @@ const fieldsSelect = {
   personality: true,
   keyLearn: true,
   keyWithout: true,
+  bootSettings: true,
 } as const
 
 /** Throws `not_found` for the site, `conflict` for a taken name, `invalid` for a vDisk that is not of its farm. */

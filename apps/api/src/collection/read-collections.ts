@@ -63,6 +63,7 @@ export function collectionSummarySelect(actor: Actor) {
     bootProgramSet: true,
     keyLearn: true,
     keyWithout: true,
+    bootSettings: true,
     revision: true,
     createdAt: true,
     bootMenu: { select: { id: true, name: true } },
@@ -106,5 +107,6 @@ export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummar
     deviceCount: row._count.devices,
     keyLearn: row.keyLearn,
     keyWithout: row.keyWithout,
+    bootSettings: row.bootSettings,
   }
 }

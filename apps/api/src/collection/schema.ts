@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { menuReference } from '../boot-menu/schema.ts'
+import { bootSettings } from '../rules/boot-settings.ts'
 import { keyLearning, keylessAccess, keyPolicyDefault } from '../rules/device/device-key.ts'
 import { personality } from '../rules/device/personality.ts'
 import { instantOf, listSort, text } from '../rules/list-sort.ts'
@@ -21,6 +22,9 @@ export const collectionSummary = z
     deviceCount: count,
     keyLearn: keyLearning.describe("How the key in a device's TPM becomes known."),
     keyWithout: keylessAccess.describe('What devices get that have proved no known key.'),
+    bootSettings: z
+      .array(z.string())
+      .describe('Settings, `name=value`, that its devices boot with beside the command line of their version.'),
     revision: seenRevision,
   })
   .meta({ id: 'CollectionSummary' })
@@ -67,6 +71,7 @@ const collectionFields = {
   personality,
   keyLearn: keyLearning,
   keyWithout: keylessAccess,
+  bootSettings,
 }
 export const createCollectionInput = z.object({
   siteId: uuid,

@@ -79,6 +79,7 @@ const tables = {
   device: Prisma.sql`device`,
   disk_capture: Prisma.sql`disk_capture`,
   edge: Prisma.sql`edge`,
+  experiment: Prisma.sql`experiment`,
   farm: Prisma.sql`farm`,
   finding: Prisma.sql`finding`,
   invitation: Prisma.sql`invitation`,

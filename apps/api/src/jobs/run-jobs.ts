@@ -13,6 +13,7 @@ import { advanceCaptures, dropOldDiskCaptures } from '../disk-capture/advance-ca
 import { findSilentEdges } from '../edge/list-edges.ts'
 import { numberAllEvents } from '../event/number-events.ts'
 import { removeOldEvents } from '../event/remove-old-events.ts'
+import { advanceExperiments } from '../experiment/advance-experiments.ts'
 import { checkFindings } from '../finding/check-findings.ts'
 import { watchBoots } from '../finding/watch-boots.ts'
 import { dropOldAnswers } from '../idempotency/do-once.ts'
@@ -79,6 +80,7 @@ const jobs: Job[] = [
   { name: 'release versions', everySeconds: 10, run: releaseDue },
   { name: 'advance promotions', everySeconds: 5, run: advancePromotions },
   { name: 'advance captures', everySeconds: 5, run: advanceCaptures },
+  { name: 'advance experiments', everySeconds: 3, run: advanceExperiments },
   { name: 'drop old disk captures', everySeconds: hourSeconds, run: dropOldDiskCaptures },
   { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'drop old uploads', everySeconds: minuteSeconds, run: dropOldUploads },

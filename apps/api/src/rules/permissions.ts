@@ -68,6 +68,8 @@ export const permissions = {
   'boot_menu.change': row(imageManagers, 'create, change, assign and delete boot menus'),
   'finding.read': row(everybody, 'see what made boots slower or fail more often'),
   'finding.change': row(operators, 'acknowledge, mute and explain findings'),
+  'experiment.read': row(everybody, 'see experiments with settings of boots'),
+  'experiment.change': row(operators, 'start, pause, resume and stop experiments, which restart devices'),
   'schedule.read': row(everybody, 'see boot schedules and their runs'),
   'schedule.change': row(operators, 'create, change, run and delete boot schedules'),
 } as const satisfies Record<string, PermissionRow>

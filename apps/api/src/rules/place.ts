@@ -13,6 +13,7 @@ const placeKinds = [
   'schedule_run',
   'finding',
   'rollout',
+  'experiment',
   'alert',
   'store',
   'store_job',

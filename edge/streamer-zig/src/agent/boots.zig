@@ -574,7 +574,8 @@ pub fn Boots(comptime Io: type) type {
             given: core.boot.Assignment,
             mac: base.Mac,
         ) core.boot.Assignment {
-            var assignment = boots.ownImageOf(given, mac);
+            const tuned = boots.policy.tuned(given, mac, boots.io.unixMs());
+            var assignment = boots.ownImageOf(tuned, mac);
             const wanted = boots.writeCacheFor(&assignment) orelse return assignment;
             assert(assignment.writes == given.writes);
             if (wanted.class == .device_ram_local_disk)
@@ -792,7 +793,9 @@ pub fn Boots(comptime Io: type) type {
                 .target => |target| target,
             };
             const assignment = boots.completed(target.assignment, mac);
-            boots.profiles.want(assignment.version_id, now_us);
+            // For a cold boot nothing is read ahead into the edge's memory.
+            if (assignment.tuning.cache != .cold)
+                boots.profiles.want(assignment.version_id, now_us);
             if (candidate) |ref| if (candidates.join(boots, now_us, ref, &assignment)) return ref;
             candidates.leaveOthers(boots, mac);
             var boot: Boot = .init(boots.newIdentity(mac), assignment, now_us, boots.io.unixMs());

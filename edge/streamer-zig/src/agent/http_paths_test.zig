@@ -93,6 +93,36 @@ test "POST is for a device's word and nothing else, and its word is for POST" {
     try testing.expectEqualStrings("POST", got.allow);
 }
 
+test "the boot of a trial has its settings on the kernel's line, and the next one has its device's" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    site.state.tunings = &.{ &.{ "codec=off", "read-limit=4k", "stream=sealed" }, &.{"codec=lz4"} };
+    site.devices[0].tuning = 1;
+    site.state.trials = &.{.{
+        .id = uuid(70),
+        .deviceId = uuid(11),
+        .tuning = 0,
+        .untilUnixMs = site.io.unix_ms + 1000,
+    }};
+    site.boots.clear = true;
+    try site.decide();
+    var door: Door = .init(site);
+    const script = door.get("/m/02:bf:00:00:00:01/boot.ipxe");
+    try door.expectText(script, " bootfarm.codec=off bootfarm.read-limit=4k ${bootfarm_words}");
+    const boot = site.boot(script.tag.boot.?);
+    try testing.expect(boot.assignment.trial.?.eql(uuid(70)));
+    // It keeps them, whatever the state says later.
+    site.state.trials = &.{};
+    try site.decide();
+    try door.expectText(try door.ofBoot(boot, "boot.ipxe"), " bootfarm.codec=off ");
+    site.boots.apply(script.tag.boot.?, site.io.now_us, .{
+        .failed = .{ .cause = .root_not_found },
+    });
+    const next = door.get("/m/02:bf:00:00:00:01/boot.ipxe");
+    try door.expectText(next, " bootfarm.codec=lz4 bootfarm.stream=clear ${bootfarm_words}");
+    try testing.expectEqual(null, site.boot(next.tag.boot.?).assignment.trial);
+}
+
 test "a script by MAC address begins a boot, of an unknown device it is recorded" {
     const site: *Site = try .withVersion();
     defer site.destroy();

@@ -133,7 +133,8 @@ pub fn IpxeScripts(comptime Io: type) type {
                 .has_initrd = version.kernel != null and version.initrd != null,
                 .command_line = version.commandLine(),
                 .local_disk = boot.assignment.local_disk,
-                .clear = boots.clear,
+                .tuning = boot.assignment.tuning,
+                .clear = boots.clear and boot.assignment.tuning.protection != .sealed,
             }, text), ref);
         }
 

@@ -168,7 +168,8 @@ pub fn LoaderTexts(comptime Io: type) type {
                 .stream = texts.own.stream(boot.facts.ip),
                 .command_line = version.commandLine(),
                 .local_disk = boot.assignment.local_disk,
-                .clear = texts.boots.clear,
+                .tuning = boot.assignment.tuning,
+                .clear = boots.clear and boot.assignment.tuning.protection != .sealed,
             };
             const has_initrd = version.initrd != null;
             return switch (loader) {

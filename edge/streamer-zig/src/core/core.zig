@@ -129,6 +129,7 @@ pub const target = struct {
     pub const local_disk_order = @import("target/local_disk_order.zig");
     pub const LostDisk = @import("target/lost_disk.zig");
     pub const options = @import("target/options.zig");
+    pub const Tuning = @import("target/tuning.zig");
 };
 /// TFTP (RFC 1350, 2347, 2348, 2349, 7440): server and client.
 pub const tftp = struct {
@@ -305,6 +306,7 @@ test {
     _ = @import("target/lost_disk.zig");
     _ = @import("target/nbd_queue.zig");
     _ = @import("target/options.zig");
+    _ = @import("target/tuning.zig");
     _ = @import("tftp/busy_poll.zig");
     _ = @import("tftp/client.zig");
     _ = @import("tftp/event.zig");

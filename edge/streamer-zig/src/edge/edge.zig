@@ -33,6 +33,7 @@ report_writer: ?host.ReportWriter = null,
 file_worker: ?*host.Worker = null,
 /// Null: nothing is packed for the stream.
 packer: ?*host.PiecePacker = null,
+cold_start: host.ColdStart = .{},
 /// Null without a control plane.
 report_worker: ?*host.Worker = null,
 journal: ?host.BootJournal = null,

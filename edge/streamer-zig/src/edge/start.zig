@@ -123,7 +123,8 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
     edge.metrics = server;
 }
 
-/// Starts to watch the disks. After everything else: it reads the rest of the edge.
+/// Starts to watch the disks, and names what a cold start forgets. After everything else: it reads
+/// the rest of the edge.
 fn prepareDiskWatch(edge: *Edge, complaint: *Complaint) Error!void {
     const options = &edge.options;
     const arena = edge.init.arena.allocator();
@@ -139,6 +140,8 @@ fn prepareDiskWatch(edge: *Edge, complaint: *Complaint) Error!void {
     watch.limit_bytes = options.reserve;
     watch.log = if (edge.log) |*log| log else null;
     watch.worker = edge.file_worker;
+    edge.cold_start = .{ .store_fd = watch.store_fd, .packer = edge.packer };
+    edge.io.cold_start = &edge.cold_start;
     if (watch.data == null and watch.store_fd == null) return;
     edge.io.disk_watch = watch;
     watch.start() catch return complaint.set(

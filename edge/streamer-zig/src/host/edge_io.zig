@@ -12,6 +12,7 @@ const log_lines = @import("log.zig");
 const BootFiles = @import("files/boot_files.zig");
 const BootJournal = @import("files/boot_journal.zig");
 const ProfileThread = @import("files/profile_thread.zig");
+const ColdStart = @import("files/cold_start.zig");
 const DiskWatch = @import("files/disk_watch.zig");
 const health = @import("health.zig");
 const EdgeSockets = @import("net/edge_sockets.zig");
@@ -72,6 +73,8 @@ hold: ?*LayerHold = null,
 store_findings: ?*StoreFindings = null,
 /// Null where no device's writes can be kept.
 snapshots: ?*SnapshotThread = null,
+/// Null in standalone use.
+cold_start: ?*ColdStart = null,
 listener: Listener,
 /// The interfaces that devices are attached to.
 interfaces: []const sockets.Interface = &.{},
@@ -342,7 +345,9 @@ pub fn reportBacklog(io: *const EdgeIo) u64 {
     return if (io.report_log) |file| file.backlog() else std.math.maxInt(u64);
 }
 
-pub fn onBegin(io: *EdgeIo, _: *const core.boot.Boot) void {
+pub fn onBegin(io: *EdgeIo, boot: *const core.boot.Boot) void {
+    if (boot.assignment.tuning.cache == .cold)
+        if (io.cold_start) |cold| cold.begin();
     if (io.listener.begins) |begins| begins(io.listener.context);
 }
 

@@ -18,6 +18,7 @@ pub const Worker = @import("threads/worker.zig");
 pub const BootJournal = @import("files/boot_journal.zig");
 pub const Boots = Agent.Boots;
 pub const Agent = @import("edge_io.zig").Agent;
+pub const ColdStart = @import("files/cold_start.zig");
 pub const EdgeIo = @import("edge_io.zig");
 pub const EdgeLoop = @import("edge_loop.zig");
 pub const EdgeSockets = @import("net/edge_sockets.zig");
@@ -144,6 +145,7 @@ test {
     _ = @import("net/udp_socket_test.zig");
     _ = @import("net/kernel_stamp.zig");
     _ = @import("http/tcp_delivery.zig");
+    _ = @import("files/cold_start.zig");
     _ = @import("files/page_warmer.zig");
     _ = @import("http/server_test.zig");
     _ = @import("uplink/client_test.zig");

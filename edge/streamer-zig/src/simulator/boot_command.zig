@@ -99,6 +99,7 @@ fn boot(
             .reads = reads,
             .speed_per_mille = options.speed_per_mille,
             .read_ahead_bytes = @as(u32, options.read_ahead_mib) << 20,
+            .reads_ahead_if_told = options.read_ahead_if_told,
             .stream_version_max = options.stream_version_max,
             .breather_us = @as(u64, options.breather_ms) * std.time.us_per_ms,
             .misbehaviour = options.misbehaviour,

@@ -28,6 +28,7 @@ pub const usage =
     \\  --trace FILE          CSV time_ms,offset,length: the reads of a recorded boot (default: built in)
     \\  --speed X             divides think times by X; 0 removes them (default 1)
     \\  --read-ahead-mib N    memory for read-ahead by the boot profile; 0 disables it (default 0)
+    \\  --read-ahead-if-told  use that memory only in boots whose command line says so
     \\  --stream-version N    2: devices of the release before, which offer no newer stream (default 3)
     \\  --breather-ms N       time from the loader's last byte to the stream's HELLO (default 800)
     \\  --verify FILE         compare every byte read with this disk file; a difference fails the boot
@@ -59,6 +60,7 @@ pub const Options = struct {
     speed_per_mille: u32 = 1000,
     breather_ms: u32 = 800,
     read_ahead_mib: u16 = 0,
+    read_ahead_if_told: bool = false,
     stream_version_max: wire.stream.Version = .newest,
     verify: ?[]const u8 = null,
     other_disks: bool = false,
@@ -100,6 +102,10 @@ pub fn parse(args: []const [:0]const u8) Result {
         }
         if (std.mem.eql(u8, name, "--asleep")) {
             options.asleep = true;
+            continue;
+        }
+        if (std.mem.eql(u8, name, "--read-ahead-if-told")) {
+            options.read_ahead_if_told = true;
             continue;
         }
         if (std.mem.eql(u8, name, "--other-disks")) {
@@ -224,8 +230,10 @@ test "options are parsed, and wrong ones are named" {
             "--stream-version",
             "2",
             "--waves",
+            "--read-ahead-if-told",
         },
     );
+    try testing.expect(good.options.read_ahead_if_told);
     try testing.expectEqual(2500, good.options.speed_per_mille);
     try testing.expectEqual(.v2, good.options.stream_version_max);
     try testing.expectEqual(10069, good.options.tftpPort());

@@ -139,6 +139,7 @@ fn makeClient(options: *const TargetOptions) core.stream.Client {
         .reads_max = core.target.nbd_queue.slots_max + core.profile.ReadAhead.client_places,
         .writes_max = core.target.nbd_queue.slots_max,
         .codecs = unpack_rate.codecsOf(options.codec),
+        .request_bytes_max = options.read_limit orelse core.stream.Client.read_size_max,
     }) catch @panic("reads_memory is too small for the client's reads");
 }
 
@@ -159,7 +160,8 @@ fn openSession(
     var seed: [32]u8 = undefined;
     sys.random(&seed);
     edge.open();
-    client.options.packet_size_max = edge.packetSizeMax();
+    client.options.packet_size_max =
+        @min(edge.packetSizeMax(), options.packet_size_max orelse std.math.maxInt(u16));
     if (options.clear) client.options.ciphers = core.stream.seal.withClear();
     var key = DeviceKey.make();
     defer if (key) |*made| made.end();

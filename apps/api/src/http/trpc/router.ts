@@ -11,6 +11,7 @@ import { discoveredRouter } from '../../discovery/router.ts'
 import { diskCaptureRouter } from '../../disk-capture/router.ts'
 import { edgeRouter } from '../../edge/router.ts'
 import { eventRouter } from '../../event/router.ts'
+import { experimentRouter } from '../../experiment/router.ts'
 import { exploreRouter } from '../../explore/router.ts'
 import { farmRouter } from '../../farm/router.ts'
 import { findingRouter } from '../../finding/router.ts'
@@ -75,6 +76,7 @@ export const appRouter = router({
   storeJob: storeJobRouter,
   storm: stormRouter,
   explore: exploreRouter,
+  experiment: experimentRouter,
   upload: uploadRouter,
   placement: placementRouter,
   diskCapture: diskCaptureRouter,

@@ -25,6 +25,7 @@ interface SiteFacts {
   hasPowerOns: boolean
   hasPowerOrders: boolean
   hasSchedules: boolean
+  hasTrials: boolean
   /** For this edge only. */
   hasStoreJobs: boolean
   hasDifferences: boolean
@@ -61,6 +62,8 @@ export async function readSiteFacts(
         and p.taken_at is null) as "hasPowerOrders",
       exists (select from schedule as s where s.organization_id = site.organization_id and s.farm_id = site.farm_id
         and (s.site_id is null or s.site_id = site.id) and s.instants <> '{}') as "hasSchedules",
+      exists (select from experiment_trial as t where t.organization_id = site.organization_id and t.site_id = site.id
+        and t.state = 'ordered' and t.until_at > ${now}) as "hasTrials",
       exists (select from store_job as j where j.organization_id = edge.organization_id and j.edge_id = edge.id
         and j.state in ('queued', 'running')) as "hasStoreJobs",
       exists (select from edge_difference as d where d.organization_id = edge.organization_id

@@ -8,6 +8,7 @@ import { readSiteEdges, ticketKeysChangeMs } from './site-edges.ts'
 import { readSiteFacts } from './site-facts.ts'
 import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './site-menus.ts'
 import { readSiteSchedules } from './site-schedules.ts'
+import { readSiteTrials, Tunings } from './site-trials.ts'
 import { readSiteVdisks } from './site-vdisks.ts'
 import { readKeptDifferences, readStoreJobs } from './store-orders.ts'
 
@@ -43,16 +44,14 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
   )
   const ignoredMacs = site.hasIgnored ? await readIgnoredMacs(db, edge) : []
   const siteEdges = site.hasOtherEdges ? await readSiteEdges(db, { organizationId, siteId }, now) : undefined
-  const { listed, homeEdges, keyPolicies } = await listDevices(db, edge, { now, site, menus, vdisks })
+  const tunings = new Tunings()
+  const { listed, homeEdges, keyPolicies } = await listDevices(db, edge, { now, site, menus, vdisks, tunings })
   const storeJobs = site.hasStoreJobs ? await readStoreJobs(db, edge) : []
   const keptDifferences = site.hasDifferences ? await readKeptDifferences(db, edge) : []
-  const schedules = !site.hasSchedules
-    ? []
-    : await readSiteSchedules(
-        db,
-        { organizationId, siteId, farmId: site.farmId },
-        listed.map(({ device }) => device),
-      )
+  const devices = listed.map(({ device }) => device)
+  const place = { organizationId, siteId, farmId: site.farmId }
+  const schedules = site.hasSchedules ? await readSiteSchedules(db, place, devices) : []
+  const { trials, endsAt } = site.hasTrials ? await readSiteTrials(db, edge, { now, devices, tunings }) : noTrials
   const powerOns = site.hasPowerOns ? await readPowerOns(db, edge, now) : []
   const powerOrders = site.hasPowerOrders ? await readPowerOrders(db, edge, now) : []
   const content: StateContent = {
@@ -72,6 +71,8 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     ...(siteEdges ? { siteEdges } : {}),
     ...(homeEdges.length > 0 ? { homeEdges } : {}),
     ...(keyPolicies.length > 0 ? { keyPolicies } : {}),
+    ...(tunings.all.length > 0 ? { tunings: tunings.all } : {}),
+    ...(trials.length > 0 ? { trials } : {}),
     powerOns: powerOns.map(({ id, deviceId, device: { mac } }) => ({ id, deviceId, mac })),
     powerOrders: powerOrders.map(({ id, deviceId, order, device: { mac } }) => ({ id, deviceId, mac, order })),
     ...(storeJobs.length > 0 ? { storeJobs } : {}),
@@ -82,10 +83,13 @@ export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedE
     ...[...powerOns, ...powerOrders].map(({ expiresAt }) => expiresAt.getTime()),
     ...vdisks.flatMap(({ resolved }) => resolved.pending?.at.getTime() ?? []),
     ...(siteEdges ? [ticketKeysChangeMs(now)] : []),
+    ...(endsAt ? [endsAt.getTime()] : []),
   ]
   const changesAt = changesMs.length > 0 ? new Date(Math.min(...changesMs)) : null
   return { content, sealKey: site.sealKey, changesAt }
 }
+
+const noTrials: Awaited<ReturnType<typeof readSiteTrials>> = { trials: [], endsAt: null }
 
 type Choices = Pick<StateContent, 'bootProgramSet' | 'cacheCopyHours' | 'rotateKey' | 'release'>
 
@@ -111,10 +115,15 @@ interface Siting {
   site: Awaited<ReturnType<typeof readSiteFacts>>
   menus: Map<string, BootMenu>
   vdisks: Awaited<ReturnType<typeof readSiteVdisks>>
+  tunings: Tunings
 }
 
 /** Returns the site's devices for the edge's state, and the edges that keep their writes. */
-async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, site, menus, vdisks }: Siting) {
+async function listDevices(
+  db: DbOrTransaction,
+  edge: AuthenticatedEdge,
+  { now, site, menus, vdisks, tunings }: Siting,
+) {
   const resolvedOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved]))
   const keeping = new Set(
     vdisks.flatMap(({ keepsWrites, stated }) => (keepsWrites ? stated.versions.map(({ id }) => id) : [])),
@@ -131,6 +140,7 @@ async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, 
     const ownSet = device.bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
     const differs = ownSet !== null && ownSet !== site.bootProgramSet
     if (!versionId) return []
+    const tuning = tunings.indexOf(collection.bootSettings)
     const carried = {
       id,
       name,
@@ -141,6 +151,7 @@ async function listDevices(db: DbOrTransaction, edge: AuthenticatedEdge, { now, 
       ...(differs ? { bootProgramSet: ownSet } : {}),
       ...(menu ? { menuId: menu.id } : {}),
       ...keyFieldsOf(device, keyPolicies),
+      ...(tuning === null ? {} : { tuning }),
     }
     const isWriter = resolved !== undefined && writes(resolved, device)
     const bootable = [versionId, ...versionsOfMenu(menu)]
@@ -217,7 +228,15 @@ async function readDevices(db: DbOrTransaction, { organizationId, siteId }: Site
     from device as d where d.organization_id = ${organizationId}::uuid and d.site_id = ${siteId}::uuid`
   const collections = await db.collection.findMany({
     where: { organizationId, siteId },
-    select: { id: true, vdiskId: true, bootProgramSet: true, bootMenuId: true, keyLearn: true, keyWithout: true },
+    select: {
+      id: true,
+      vdiskId: true,
+      bootProgramSet: true,
+      bootMenuId: true,
+      keyLearn: true,
+      keyWithout: true,
+      bootSettings: true,
+    },
   })
   const collectionOf = new Map(collections.map((collection) => [collection.id, collection]))
   const devices: DeviceJson[] = JSON.parse(row?.devices ?? '[]')

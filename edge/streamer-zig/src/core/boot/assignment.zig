@@ -4,6 +4,7 @@ const std = @import("std");
 const base = @import("base");
 const desired_state = @import("../uplink/desired_state.zig");
 const LocalDisk = @import("../target/local_disk_order.zig");
+const Tuning = @import("../target/tuning.zig");
 
 /// The assignment of a boot, made at its start or chosen in its menu; it stays for this boot,
 /// whatever the policy says later.
@@ -21,6 +22,9 @@ pub const Assignment = struct {
     /// The boot program set chosen for the device; empty: the edge's own.
     program_set: base.UntrustedText = .empty,
     image: PrivateImage = .none,
+    tuning: Tuning = .{},
+    /// The trial of an experiment whose settings `tuning` has; null: those of its collection.
+    trial: ?base.Uuid = null,
 };
 
 /// What is known of a device's private image. The version of a boot whose image is not read yet is

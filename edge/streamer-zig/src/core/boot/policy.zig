@@ -8,6 +8,7 @@ const assignments = @import("assignment.zig");
 const BootMenu = @import("../loader/menu.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const release = @import("release.zig");
+const Tuning = @import("../target/tuning.zig");
 const assert = std.debug.assert;
 
 const DesiredState = desired_state.DesiredState;
@@ -168,6 +169,29 @@ pub const BootPolicy = struct {
             .nothing, .standalone => null,
             .state => |state| &state.devices[policy.find(mac) orelse return null],
         };
+    }
+
+    /// Returns the assignment with the settings of the device's next boot: those of a trial that
+    /// has not ended, or those of its collection. An edge that does not know all settings of a
+    /// trial leaves it alone: no boot may seem to have had settings that it had not.
+    pub fn tuned(
+        policy: *const BootPolicy,
+        given: assignments.Assignment,
+        mac: base.Mac,
+        unix_ms: u64,
+    ) assignments.Assignment {
+        var assignment = given;
+        const device = policy.deviceOf(mac) orelse return assignment;
+        const state = policy.source.state;
+        for (state.trials) |*trial| {
+            if (!trial.deviceId.eql(device.id) or unix_ms >= trial.untilUnixMs) continue;
+            assignment.tuning = Tuning.ofAll(state.tunings[trial.tuning]) orelse continue;
+            assignment.trial = trial.id;
+            return assignment;
+        }
+        if (device.tuning) |index| assignment.tuning = .ofKnown(state.tunings[index]);
+        assert(assignment.trial == null);
+        return assignment;
     }
 
     fn find(policy: *const BootPolicy, mac: base.Mac) ?u32 {
@@ -414,6 +438,33 @@ test "a device's writes are made here unless another edge is named, and never fo
     try testing.expect(policy.ownsWritesOf(devices[2].id));
     try testing.expect(!policy.ownsWritesOf(uuid(77)));
     try testing.expect(BootPolicy.nothing.ownsWritesOf(uuid(77)));
+}
+
+test "a boot has the settings of its device's trial until that ends, and then its collection's" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.ignore);
+    var devices = test_devices;
+    devices[2].tuning = 0;
+    state.devices = &devices;
+    state.tunings = &.{ &.{ "codec=off", "colour=red" }, &.{"read-limit=8k"}, &.{"colour=red"} };
+    const trials = [_]desired_state.Trial{
+        .{ .id = uuid(70), .deviceId = uuid(13), .tuning = 1, .untilUnixMs = 1000 },
+        // Its settings are not known here.
+        .{ .id = uuid(71), .deviceId = uuid(11), .tuning = 2, .untilUnixMs = 1000 },
+        .{ .id = uuid(72), .deviceId = uuid(11), .tuning = 1, .untilUnixMs = 1000 },
+    };
+    state.trials = &trials;
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    const given = policy.decide(testMac(1), 0).target.assignment;
+    const during = policy.tuned(given, testMac(1), 999);
+    try testing.expectEqual(Tuning{ .read_limit = 8 << 10 }, during.tuning);
+    try testing.expect(during.trial.?.eql(uuid(72)));
+    const after = policy.tuned(given, testMac(1), 1000);
+    try testing.expectEqual(Tuning{ .codec = .off }, after.tuning);
+    try testing.expectEqual(null, after.trial);
+    try testing.expectEqualDeep(given, policy.tuned(given, testMac(9), 0));
+    try testing.expectEqualDeep(given, BootPolicy.nothing.tuned(given, testMac(1), 0));
 }
 
 test "a site without versions has none for unknown devices" {

@@ -129,6 +129,7 @@ fn write(
             try field(&json, "versionId", &boot.assignment.version_id.toText());
         }
     }
+    if (boot.assignment.trial) |id| try field(&json, "trial", &id.toText());
     try field(&json, "simulated", boot.isSimulated());
     try field(&json, "generated", options.generated);
     try number(&json, "startedUnixMs", boot.started_unix_ms);

@@ -43,6 +43,15 @@ pub fn testBoot() Boot {
     return boot;
 }
 
+test "a boot of an experiment names its trial" {
+    var boot = testBoot();
+    var buffer: [size_max]u8 = undefined;
+    const name = "\"trial\":\"09090909-0909-4909-8909-090909090909\"";
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), name) == null);
+    boot.assignment.trial = .fromRandom(@splat(9));
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), name) != null);
+}
+
 test "files and the series of a boot have their own capacity, whatever they are named" {
     var boot = testBoot();
     var buffer: [size_max]u8 = undefined;

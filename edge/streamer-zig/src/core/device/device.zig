@@ -65,8 +65,10 @@ download_index: u8 = 0,
 
 client: StreamClient,
 buffers: *[reads_depth][StreamClient.read_size_max]u8,
-/// Null: it reads on demand only.
-ahead: ?ReadAhead,
+/// Memory for read-ahead; null: none.
+ahead_memory: ?AheadMemory,
+/// Null: it reads on demand only, in this boot or always.
+ahead: ?ReadAhead = null,
 free_buffers: std.bit_set.Static(reads_depth) = .full,
 offsets: [reads_depth]u64 = @splat(0),
 lengths: [reads_depth]u32 = @splat(0),
@@ -130,6 +132,8 @@ pub const Action = union(enum) {
 
 pub const Buffer = [1500]u8;
 
+const AheadMemory = struct { tables: *ReadAhead.Tables, cache: []align(64) u8 };
+
 const Http = struct {
     exchange: HttpExchange = .{},
     is_open: bool = false,
@@ -158,23 +162,23 @@ pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device 
     });
     errdefer client.deinit(gpa);
     if (profile.read_ahead_bytes < ReadAhead.cache_size_min)
-        return .{ .profile = profile, .buffers = buffers, .client = client, .ahead = null };
+        return .{ .profile = profile, .buffers = buffers, .client = client, .ahead_memory = null };
     const tables = try gpa.create(ReadAhead.Tables);
     errdefer gpa.destroy(tables);
     // Raw: unused parts take no memory.
     const cache = gpa.rawAlloc(profile.read_ahead_bytes, .@"64", @returnAddress()) orelse
         return error.OutOfMemory;
-    return .{ .profile = profile, .buffers = buffers, .client = client, .ahead = .init(
-        tables,
-        cache[0..profile.read_ahead_bytes],
-    ) };
+    return .{ .profile = profile, .buffers = buffers, .client = client, .ahead_memory = .{
+        .tables = tables,
+        .cache = @alignCast(cache[0..profile.read_ahead_bytes]),
+    } };
 }
 
 pub fn deinit(device: *Device, gpa: std.mem.Allocator) void {
     device.client.deinit(gpa);
-    if (device.ahead) |*ahead| {
-        gpa.destroy(ahead.tables);
-        gpa.rawFree(ahead.cache, .@"64", @returnAddress());
+    if (device.ahead_memory) |*memory| {
+        gpa.destroy(memory.tables);
+        gpa.rawFree(memory.cache, .@"64", @returnAddress());
     }
     gpa.destroy(device.buffers);
     device.* = undefined;
@@ -186,9 +190,9 @@ pub fn powerOn(device: *Device, now_us: u64, random: Random) void {
     const profile = device.profile;
     const client = device.client;
     const buffers = device.buffers;
-    const ahead: ?ReadAhead =
-        if (device.ahead) |*before| .init(before.tables, before.cache) else null;
-    device.* = .{ .profile = profile, .client = client, .buffers = buffers, .ahead = ahead };
+    const memory = device.ahead_memory;
+    device.* =
+        .{ .profile = profile, .client = client, .buffers = buffers, .ahead_memory = memory };
     device.power_on_at_us = now_us;
     device.random = random;
     device.transition(now_us, .dhcp);
@@ -553,8 +557,8 @@ fn beginStream(device: *Device, now_us: u64) void {
     device.read_done_at_us = now_us;
     var token = plan.token;
     if (device.profile.misbehaviour == .wrong_token) token[0] ^= 1;
-    if (plan.clear) device.client.options.ciphers = stream_seal.withClear();
     device.client.options.version_max = device.profile.stream_version_max;
+    device.tune(plan);
     device.client.start(now_us, .{
         .boot_id = plan.boot_id,
         .token = token,
@@ -563,6 +567,25 @@ fn beginStream(device: *Device, now_us: u64) void {
         .device_key = if (device.profile.key) |*key| key.public_key else null,
         .machine = simulated_machine,
     });
+}
+
+/// A former boot may have had other settings.
+fn tune(device: *Device, plan: *const script.Plan) void {
+    const tuning = &plan.tuning;
+    const options = &device.client.options;
+    options.ciphers = if (plan.clear) stream_seal.withClear() else null;
+    options.codecs = if (tuning.codec == .off) 0 else StreamClient.codecs;
+    options.request_bytes_max = tuning.read_limit orelse StreamClient.read_size_max;
+    options.packet_size_max = tuning.packetSize() orelse wire.stream.packet_size_ethernet;
+    const memory = device.ahead_memory orelse return;
+    const size: usize = switch (tuning.read_ahead orelse
+        if (device.profile.reads_ahead_if_told) .off else .by_memory) {
+        .off => return,
+        .by_memory => memory.cache.len,
+        .bytes => |bytes| @min(bytes, memory.cache.len),
+    };
+    if (size < ReadAhead.cache_size_min) return;
+    device.ahead = .init(memory.tables, memory.cache[0..size]);
 }
 
 fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {

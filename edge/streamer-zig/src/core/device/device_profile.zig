@@ -23,6 +23,8 @@ pub const Profile = struct {
     writes_max: u16 = 0,
     /// Bytes of memory for read-ahead; 0: none.
     read_ahead_bytes: u32 = 0,
+    /// It reads ahead only in boots whose command line says so.
+    reads_ahead_if_told: bool = false,
     /// As iPXE in network cards: it solicits an IPv6 router before it downloads its script.
     waits_for_router: bool = false,
     /// The newest version of the stream that the device offers.

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const clear_word = @import("../stream/seal.zig").clear_word;
+const Tuning = @import("../target/tuning.zig");
 
 pub const Plan = struct {
     stream: base.Endpoint,
@@ -16,6 +17,8 @@ pub const Plan = struct {
     is_disk: bool = false,
     /// The edge serves its disks in clear text.
     clear: bool = false,
+    /// The settings on its kernel line.
+    tuning: Tuning = .{},
 };
 
 /// `http://IP:PORT/path`; slices of the parsed text.
@@ -73,6 +76,7 @@ pub fn parse(text: []const u8) Result {
     plan.downloads = .empty;
     plan.is_disk = false;
     plan.clear = false;
+    plan.tuning = .{};
     var is_booted = false;
     var entry: []const u8 = "";
     var said: []const u8 = "";
@@ -111,9 +115,11 @@ pub fn parse(text: []const u8) Result {
         } else if (isDownload(command)) {
             const url = urlOf(&words) orelse return failure;
             plan.downloads.append(url) catch return failure;
-            while (words.next()) |word| if (std.mem.eql(u8, word, clear_word)) {
-                plan.clear = true;
-            };
+            while (words.next()) |word| {
+                if (std.mem.eql(u8, word, clear_word)) plan.clear = true;
+                const setting = std.mem.cutPrefix(u8, word, "bootfarm.") orelse continue;
+                _ = plan.tuning.take(setting) catch return failure;
+            }
             if (std.mem.eql(u8, command, "sanboot")) {
                 plan.is_disk = true;
                 is_booted = true;
@@ -177,6 +183,11 @@ test "a script with a kernel names the downloads and the boot" {
     try testing.expectEqualStrings("/b/00000000000000ab/initrd", plan.downloads.buffer[1].path);
     try testing.expectEqual(0x0f, plan.token[15]);
     try testing.expect(!plan.is_disk);
+    try testing.expectEqual(Tuning{}, plan.tuning);
+    const words = "bootfarm.codec=lz4 bootfarm.codec=off bootfarm.mtu=1400";
+    const tuned =
+        parse(identity_lines ++ "kernel http://1.2.3.4/k " ++ words ++ "\nboot\n").plan;
+    try testing.expectEqual(Tuning{ .codec = .off, .mtu = 1400 }, tuned.tuning);
 }
 
 test "a script without a kernel names its disk" {
@@ -205,6 +216,7 @@ test "a script that cannot boot is refused with its line" {
         .{ "#!ipxe\nset bootfarm_token 0f\n", 2 },
         .{ "#!ipxe\nkernel ftp://1.2.3.4/x\n", 2 },
         .{ identity_lines ++ "kernel http://10.0.0.1:6980/k\n", 6 },
+        .{ identity_lines ++ "kernel http://10.0.0.1:6980/k bootfarm.codec=zip\nboot\n", 5 },
         .{ "#!ipxe\nkernel http://10.0.0.1:6980/k\nboot\n", 4 },
     };
     for (cases) |case| try testing.expectEqual(case[1], parse(case[0]).failure.line);

@@ -9,6 +9,7 @@ const isCommandLine = @import("../boot/assignment.zig").isCommandLine;
 const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
 const LocalDisk = @import("../target/local_disk_order.zig");
+const Tuning = @import("../target/tuning.zig");
 const assert = std.debug.assert;
 
 pub const size_max = 4096;
@@ -22,6 +23,8 @@ pub const Options = struct {
     /// Passed `isCommandLine`.
     command_line: []const u8,
     local_disk: ?LocalDisk = null,
+    /// Its words follow those of the command line, and the last one of a kind counts.
+    tuning: Tuning = .{},
     /// The stream runs in clear text.
     clear: bool = false,
 };
@@ -57,6 +60,7 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     // For an initramfs that cannot open a stream, and for systems without our client.
     try writer.print(" bootfarm.report=http://{f}/b/{x:0>16}", .{ options.http, id.handle });
     if (options.local_disk) |*order| try writer.print(" {f}", .{order});
+    try writer.print("{f}", .{options.tuning});
     if (options.clear) try writer.writeAll(" " ++ clear_word);
     // Facts that a boot medium adds about its device: the card, and an address; empty for others.
     try writer.writeAll(" ${bootfarm_words}");
@@ -194,6 +198,8 @@ test "the longest command line and our own words fit the script and the kernel's
     options.stream = options.http;
     options.command_line = &@as([desired_state.command_line_size_max]u8, @splat('x'));
     options.local_disk = .{ .full = .read_only, .limit_bytes = std.math.maxInt(u64) };
+    options.tuning =
+        .ofKnown(&.{ "read-ahead=256m", "codec=auto", "read-limit=128k", "mtu=9000" });
     var buffer: [size_max]u8 = undefined;
     const text = write(options, &buffer);
     try testing.expect(text.len < size_max);

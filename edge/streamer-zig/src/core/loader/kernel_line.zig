@@ -7,6 +7,7 @@ const boot_module = @import("../boot/boot.zig");
 const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
 const LocalDisk = @import("../target/local_disk_order.zig");
+const Tuning = @import("../target/tuning.zig");
 
 pub const KernelLine = @This();
 
@@ -16,11 +17,13 @@ stream: base.Endpoint,
 /// Passed `isCommandLine`.
 command_line: []const u8,
 local_disk: ?LocalDisk = null,
+/// Its words follow those of the command line, and the last one of a kind counts.
+tuning: Tuning = .{},
 /// The stream runs in clear text.
 clear: bool = false,
 
-pub const size_max =
-    desired_state.command_line_size_max + 256 + LocalDisk.text_size_max + clear_word.len + 1;
+pub const size_max = desired_state.command_line_size_max + 256 + LocalDisk.text_size_max +
+    Tuning.text_size_max + clear_word.len + 1;
 
 /// Writes the line as the kernel is to receive it.
 pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
@@ -34,6 +37,7 @@ pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
     writer.print("bootfarm.report=http://{f}/b/{x:0>16}", .{ line.http, id.handle }) catch
         unreachable;
     if (line.local_disk) |*order| writer.print(" {f}", .{order}) catch unreachable;
+    writer.print("{f}", .{line.tuning}) catch unreachable;
     if (line.clear) writer.writeAll(" " ++ clear_word) catch unreachable;
     return writer.buffered();
 }
@@ -56,6 +60,8 @@ test "the longest line fits its own buffer and the kernel's limit" {
     line.stream = line.http;
     line.command_line = &@as([desired_state.command_line_size_max]u8, @splat('x'));
     line.clear = true;
+    line.tuning =
+        .ofKnown(&.{ "read-ahead=256m", "codec=auto", "read-limit=128k", "mtu=9000" });
     line.local_disk = .{ .full = .read_only, .limit_bytes = std.math.maxInt(u64) };
     var buffer: [KernelLine.size_max]u8 = undefined;
     try std.testing.expect(line.write(&buffer).len < 2048);

@@ -6,6 +6,7 @@ const base = @import("base");
 const clear_word = @import("../stream/seal.zig").clear_word;
 const LocalDisk = @import("local_disk_order.zig");
 const LostDisk = @import("lost_disk.zig");
+const Tuning = @import("tuning.zig");
 
 pub const TargetOptions = @This();
 
@@ -16,6 +17,10 @@ read_ahead: ReadAhead = .by_memory,
 /// The edge serves its disks in clear text.
 clear: bool = false,
 codec: Codec = .auto,
+/// A READ requests at most this many bytes; null: as many as the system reads at once.
+read_limit: ?u32 = null,
+/// UDP payload that the stream may use; null: what the card and the path take.
+packet_size_max: ?u16 = null,
 /// Writes that do not fit memory go to the local disk.
 local_disk: ?LocalDisk = null,
 /// What the machine does when its disk is lost for good.
@@ -23,36 +28,20 @@ lost: LostDisk.Policy = .default,
 /// n of /dev/nbdn; null: a free one.
 disk_index: ?u32 = null,
 
-/// Memory for read-ahead by the boot profile.
-pub const ReadAhead = union(enum) {
-    /// A share of the machine's memory.
-    by_memory,
-    off,
-    bytes: u32,
-};
-
-/// Whether the edge may pack its answers.
-pub const Codec = enum {
-    /// If this machine unpacks faster than its network delivers.
-    auto,
-    lz4,
-    off,
-};
+pub const ReadAhead = Tuning.ReadAhead;
+pub const Codec = Tuning.Codec;
 
 const token_size = 16;
 
 /// One for each mistake in the words; `explain` has a sentence for people.
-pub const Error = error{
+pub const Error = Tuning.Error || error{
     EdgeMissing,
     EdgeInvalid,
     BootMissing,
     BootInvalid,
     TokenMissing,
     TokenInvalid,
-    ReadAheadInvalid,
     OverflowInvalid,
-    StreamInvalid,
-    CodecInvalid,
     LostInvalid,
     DiskInvalid,
 };
@@ -63,25 +52,25 @@ pub fn parse(text: []const u8) Error!TargetOptions {
     var edge: ?[]const u8 = null;
     var boot: ?[]const u8 = null;
     var token: ?[]const u8 = null;
-    var read_ahead: ?[]const u8 = null;
     var overflow: ?[]const u8 = null;
     var lost: ?[]const u8 = null;
     var disk: ?[]const u8 = null;
-    var codec: ?[]const u8 = null;
+    var tuning: Tuning = .{};
     var clear = false;
     var words = std.mem.tokenizeAny(u8, text, " \t\r\n");
     while (words.next()) |word| {
         if (std.mem.cutPrefix(u8, word, "bootfarm.edge=")) |value| edge = value;
         if (std.mem.cutPrefix(u8, word, "bootfarm.boot=")) |value| boot = value;
         if (std.mem.cutPrefix(u8, word, "bootfarm.token=")) |value| token = value;
-        if (std.mem.cutPrefix(u8, word, "bootfarm.read-ahead=")) |value| read_ahead = value;
         if (std.mem.cutPrefix(u8, word, LocalDisk.word)) |value| overflow = value;
         if (std.mem.cutPrefix(u8, word, LostDisk.word)) |value| lost = value;
         if (std.mem.cutPrefix(u8, word, "bootfarm.disk=")) |value| disk = value;
-        if (std.mem.cutPrefix(u8, word, "bootfarm.codec=")) |value| codec = value;
         if (std.mem.eql(u8, word, clear_word)) {
             clear = true;
-        } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) return error.StreamInvalid;
+        } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) {
+            return error.StreamInvalid;
+        } else if (std.mem.cutPrefix(u8, word, "bootfarm.")) |setting|
+            _ = try tuning.take(setting);
     }
     const edge_value = base.Endpoint.parse(edge orelse return error.EdgeMissing) catch
         return error.EdgeInvalid;
@@ -91,10 +80,11 @@ pub fn parse(text: []const u8) Error!TargetOptions {
         .boot_id = base.Uuid.parse(boot orelse return error.BootMissing) catch
             return error.BootInvalid,
         .token = try parseToken(token orelse return error.TokenMissing),
-        .read_ahead = try parseReadAhead(read_ahead orelse "auto"),
+        .read_ahead = tuning.read_ahead orelse .by_memory,
         .clear = clear,
-        .codec = std.meta.stringToEnum(Codec, codec orelse "auto") orelse
-            return error.CodecInvalid,
+        .codec = tuning.codec orelse .auto,
+        .read_limit = tuning.read_limit,
+        .packet_size_max = tuning.packetSize(),
         .local_disk = if (overflow) |value| LocalDisk.parse(value) orelse
             return error.OverflowInvalid else null,
         .lost = if (lost) |value| LostDisk.Policy.parse(value) orelse
@@ -117,15 +107,6 @@ fn parseDisk(text: []const u8) Error!u32 {
     return std.fmt.parseInt(u32, digits, 10) catch unreachable; // Two digits.
 }
 
-fn parseReadAhead(text: []const u8) Error!ReadAhead {
-    if (std.mem.eql(u8, text, "auto")) return .by_memory;
-    if (std.mem.eql(u8, text, "off")) return .off;
-    const digits = std.mem.cutSuffix(u8, text, "m") orelse return error.ReadAheadInvalid;
-    const mebibytes = std.fmt.parseInt(u32, digits, 10) catch return error.ReadAheadInvalid;
-    if (mebibytes < 1 or mebibytes > 256) return error.ReadAheadInvalid;
-    return .{ .bytes = mebibytes << 20 };
-}
-
 pub fn explain(reason: Error) []const u8 {
     return switch (reason) {
         error.EdgeMissing => "bootfarm.edge=IP:PORT is not on the kernel's command line; " ++
@@ -141,6 +122,10 @@ pub fn explain(reason: Error) []const u8 {
             "not there",
         error.CodecInvalid => "bootfarm.codec= on the kernel's command line is not auto, lz4 " ++
             "or off",
+        error.ReadLimitInvalid => "bootfarm.read-limit= on the kernel's command line is not off " ++
+            "or a multiple of 4k up to 128k",
+        error.MtuInvalid => "bootfarm.mtu= on the kernel's command line is not 576 to 9000",
+        error.CacheInvalid => "bootfarm.cache= on the kernel's command line is not cold or warm",
         error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as " ++
             "this program knows it; build the initramfs anew",
         error.LostInvalid => "bootfarm.lost= on the kernel's command line is not wait, restart, " ++
@@ -172,6 +157,15 @@ test "the size of the read-ahead can be set, or turned off" {
         64 << 20,
         (try TargetOptions.parse(good ++ " bootfarm.read-ahead=64m")).read_ahead.bytes,
     );
+}
+
+test "a read's size and a packet's size can be limited" {
+    const free: TargetOptions = try .parse(good);
+    try testing.expectEqual(null, free.read_limit);
+    try testing.expectEqual(null, free.packet_size_max);
+    const limited: TargetOptions = try .parse(good ++ " bootfarm.read-limit=32k bootfarm.mtu=1400");
+    try testing.expectEqual(32 << 10, limited.read_limit);
+    try testing.expectEqual(1372, limited.packet_size_max);
 }
 
 test "the stream is in clear text only if the edge says so" {
@@ -224,6 +218,9 @@ test "each wrong word has its own error and sentence" {
         .{ .text = good ++ " bootfarm.read-ahead=64", .reason = error.ReadAheadInvalid },
         .{ .text = good ++ " bootfarm.read-ahead=0m", .reason = error.ReadAheadInvalid },
         .{ .text = good ++ " bootfarm.read-ahead=257m", .reason = error.ReadAheadInvalid },
+        .{ .text = good ++ " bootfarm.read-limit=5k", .reason = error.ReadLimitInvalid },
+        .{ .text = good ++ " bootfarm.mtu=70000", .reason = error.MtuInvalid },
+        .{ .text = good ++ " bootfarm.cache=hot", .reason = error.CacheInvalid },
         .{ .text = good ++ " bootfarm.overflow=tape,stop", .reason = error.OverflowInvalid },
         .{ .text = good ++ " bootfarm.stream=open", .reason = error.StreamInvalid },
         .{ .text = good ++ " bootfarm.lost=halt", .reason = error.LostInvalid },

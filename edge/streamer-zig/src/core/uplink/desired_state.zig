@@ -31,6 +31,10 @@ pub const store_jobs_max = 64;
 const kept_differences_max = 256;
 const home_edges_max = 64;
 const key_policies_max = 64;
+const tunings_max = 512;
+const settings_max = 16;
+const setting_size_max = 64;
+const trials_max = 512;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 
@@ -150,6 +154,8 @@ pub const Device = struct {
     /// A person has decided that the device has no key.
     keyless: bool = false,
     keyRevision: u64 = 0,
+    /// Index into the state's `tunings`. Null: its boots have no settings beside their version's.
+    tuning: ?u32 = null,
 
     pub fn identity(device: *const Device) DeviceIdentity.Stated {
         return .{
@@ -269,6 +275,17 @@ pub const StoreJob = struct {
     pub const BootFiles = enum { parent, none };
 };
 
+/// Settings for one boot of a device, which belongs to an experiment: in place of the device's own.
+/// The boot's report names it.
+pub const Trial = struct {
+    id: base.Uuid,
+    deviceId: base.Uuid,
+    /// Index into the state's `tunings`.
+    tuning: u32,
+    /// From then on by this edge's clock it is none: a forgotten experiment ends by itself.
+    untilUnixMs: u64,
+};
+
 /// `attempt` counts how often the release was ordered here.
 pub const Release = struct { version: []const u8, attempt: u64 };
 
@@ -294,6 +311,9 @@ pub const DesiredState = struct {
     siteEdges: ?site_edges.Description = null,
     homeEdges: []const WriteOwnerEdge = &.{},
     keyPolicies: []const KeyPolicy = &.{},
+    /// Each is a list of settings, `name=value` (core/target/tuning.zig).
+    tunings: []const []const []const u8 = &.{},
+    trials: []const Trial = &.{},
     schedules: []const Schedule = &.{},
     storeJobs: []const StoreJob = &.{},
     /// Differences that this edge keeps for other edges of its site.
@@ -635,6 +655,7 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     if (state.homeEdges.len > home_edges_max) return error.TooLarge;
     if (state.keyPolicies.len > key_policies_max) return error.TooLarge;
     for (state.devices) |*device| try checkDevice(state, device);
+    try checkTunings(state);
     try checkSchedules(state);
     if (state.incarnation > number_max) return error.StateMalformed;
     if (state.counter > number_max) return error.StateMalformed;
@@ -654,10 +675,24 @@ fn checkDevice(state: *const DesiredState, device: *const Device) Refusal!void {
     if (device.home) |home| if (home >= state.homeEdges.len) return error.StateMalformed;
     if (device.keyPolicy) |index|
         if (index >= state.keyPolicies.len) return error.StateMalformed;
+    if (device.tuning) |index| if (index >= state.tunings.len) return error.StateMalformed;
     if (device.keyRevision > number_max) return error.StateMalformed;
     const text = device.key orelse return;
     if (device.keyless) return error.StateMalformed;
     _ = key_text.parse(text) catch return error.StateMalformed;
+}
+
+/// A setting that is unknown here is no fault: newer control planes have more.
+fn checkTunings(state: *const DesiredState) Refusal!void {
+    if (state.tunings.len > tunings_max or state.trials.len > trials_max) return error.TooLarge;
+    for (state.tunings) |settings| {
+        if (settings.len > settings_max) return error.TooLarge;
+        for (settings) |setting| if (setting.len > setting_size_max) return error.TooLarge;
+    }
+    for (state.trials) |*trial| {
+        if (trial.tuning >= state.tunings.len) return error.StateMalformed;
+        if (trial.untilUnixMs > number_max) return error.StateMalformed;
+    }
 }
 
 fn checkVdisk(vdisk: *const Vdisk) Refusal!void {

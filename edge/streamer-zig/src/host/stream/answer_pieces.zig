@@ -331,6 +331,18 @@ fn empty(pieces: *AnswerPieces, index: usize) void {
     entry.chunk_count = 0;
 }
 
+/// Gives all pieces up, except those that are being sent. Not for threads that must not wait.
+pub fn forgetAll(pieces: *AnswerPieces) void {
+    for (pieces.entries, 0..) |*entry, index| {
+        if (pieces.tags[index].load(.monotonic) == 0) continue;
+        while (pieces.adding.swap(true, .acquire)) std.Thread.yield() catch {};
+        defer pieces.adding.store(false, .release);
+        if (!take(entry)) continue;
+        pieces.empty(index);
+        letGo(entry);
+    }
+}
+
 fn takeChunk(pieces: *AnswerPieces) u32 {
     if (pieces.free_count > 0) {
         pieces.free_count -= 1;

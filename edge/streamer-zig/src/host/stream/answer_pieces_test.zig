@@ -43,6 +43,24 @@ fn addPiece(pieces: *AnswerPieces, number: u64, size: u16) void {
     pieces.add(&keyOf(number, 32768), bytes[0..size], .quickly);
 }
 
+test "all pieces are forgotten, except one that is being sent, and their memory is free again" {
+    var pieces: AnswerPieces = try .init(gpa, AnswerPieces.size_min);
+    defer pieces.deinit(gpa);
+    for (0..20) |number| addPiece(&pieces, number, 9000);
+    pieces.add(&keyOf(30, 32768), null, .quickly);
+    const held = pieces.find(&keyOf(3, 32768)).?.held;
+    pieces.forgetAll();
+    for (0..20) |number| if (number != 3) try testing.expect(!try isThere(&pieces, number, 9000));
+    try testing.expectEqual(null, pieces.find(&keyOf(30, 32768)));
+    try testing.expectEqual(1, pieces.piece_count.load(.monotonic));
+    held.release();
+    try testing.expect(try isThere(&pieces, 3, 9000));
+    pieces.forgetAll();
+    try testing.expectEqual(0, pieces.used_bytes.load(.monotonic));
+    addPiece(&pieces, 1, 9000);
+    try testing.expect(try isThere(&pieces, 1, 9000));
+}
+
 test "a piece is found by all of its content, and what does not shrink is remembered as such" {
     var pieces: AnswerPieces = try .init(gpa, AnswerPieces.size_min);
     defer pieces.deinit(gpa);

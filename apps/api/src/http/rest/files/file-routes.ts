@@ -11,17 +11,23 @@ import { bootCapture } from './boot-capture.ts'
 import { bootExport } from './boot-export.ts'
 import { bootFile } from './boot-file.ts'
 import { deviceExport } from './device-export.ts'
+import { experimentExport } from './experiment-export.ts'
 import type { FileOperation } from './file-operation.ts'
 
 /** A file operation with what serving and describing it takes. */
 export interface DescribedFile extends FileOperation, OperationInput {}
 
-export const fileOperations: DescribedFile[] = [auditExport, bootCapture, bootExport, bootFile, deviceExport].map(
-  (operation) => ({
-    ...operation,
-    ...inputParts(operation.id, { method: 'GET', path: operation.path }, operation.input),
-  }),
-)
+export const fileOperations: DescribedFile[] = [
+  auditExport,
+  bootCapture,
+  bootExport,
+  bootFile,
+  deviceExport,
+  experimentExport,
+].map((operation) => ({
+  ...operation,
+  ...inputParts(operation.id, { method: 'GET', path: operation.path }, operation.input),
+}))
 
 /**
  * Answers with the file. Throws what a procedure throws: `unauthenticated`, `rate_limited`, `invalid`, `forbidden`,

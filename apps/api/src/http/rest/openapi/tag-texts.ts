@@ -25,6 +25,7 @@ export const tagTexts: Record<string, string> = {
   objective: 'How many boots of a site or collection are to be ready, and in what time.',
   bootMenu: 'Boot menus that devices show.',
   schedule: 'Boot schedules and their runs.',
+  experiment: 'Experiments: boots of some devices with different settings, and what they show.',
   rollout: 'Rollouts of edge releases.',
   vdisk: 'vDisks: what devices boot.',
   version: 'Versions of vDisks, and the steps from maintenance to release.',

@@ -303,9 +303,10 @@ fn toUnitEnd(read: *const PendingRead, bytes: u64) u64 {
 fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?NextRead {
     const whole: u64 = read.buffer.len;
     const outstanding = client.inFlightBytes();
+    const limit = if (read.kind == .profile) whole else client.options.request_bytes_max;
     const most = @min(bytes, client.session.?.outstanding_bytes_max -| outstanding);
-    if (most >= whole) return .{ .read = read, .bytes = whole };
-    const part = partOf(client, read, most);
+    if (most >= whole and whole <= limit) return .{ .read = read, .bytes = whole };
+    const part = if (most >= limit) limit else partOf(client, read, most);
     if (part != 0 and mayCut(client, read)) return .{ .read = read, .bytes = part };
     return if (outstanding == 0) .{ .read = read, .bytes = whole } else null;
 }

@@ -92,6 +92,33 @@ test "one READ ahead is in flight even where the window is full, and never two" 
     try device.expectNothing();
 }
 
+test "a limited READ goes out in parts, however much the window takes" {
+    var device: TestDevice = try .initOpen(.{ .request_bytes_max = 16 << 10 });
+    defer device.deinit();
+    const client = &device.client;
+    const buffer = try testing.allocator.create([44 << 10]u8);
+    defer testing.allocator.destroy(buffer);
+    try client.submit(1, 0, buffer);
+    var asked_bytes: u64 = 0;
+    for (0..64) |_| {
+        if (try device.nextRead()) |asked| {
+            try testing.expectEqual(asked_bytes, asked.offset);
+            try testing.expectEqual(@min(16 << 10, buffer.len - asked_bytes), asked.length);
+            asked_bytes += asked.length;
+            device.now_us += 100;
+            try device.answerAll(&asked);
+        } else if (client.nextEvent()) |event| {
+            try testing.expectEqual(1, event.read_done.tag);
+            break;
+        } else device.now_us = @max(device.now_us, client.deadline().?);
+    } else return error.TestUnexpectedResult;
+    try testing.expectEqual(buffer.len, asked_bytes);
+    for (buffer, 0..) |byte, at| try testing.expectEqual(TestDevice.byteAt(at), byte);
+    // Others are not cut.
+    try client.submit(2, 0, buffer[0 .. 16 << 10]);
+    try testing.expectEqual(16 << 10, (try device.nextRead()).?.length);
+}
+
 test "a profile is never split: it waits until nothing else is in flight" {
     var device: TestDevice = try .initOpen(.{});
     defer device.deinit();

@@ -30,6 +30,8 @@ pub const Options = struct {
     ciphers: ?wire.Ciphers = null,
     /// The device's own limit; the edge's WELCOME may lower it.
     outstanding_bytes_max: u32 = 1 << 20,
+    /// Bytes that a READ requests at most, a multiple of 4096; longer reads are cut into parts.
+    request_bytes_max: u32 = wire.read_size_promised,
     /// The newest version that the device offers.
     version_max: wire.Version = .newest,
     /// Codecs of packed answers that the device takes, as HELLO names them: some of `codecs`.

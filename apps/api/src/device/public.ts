@@ -1,0 +1,1 @@
+export { askToBoot } from './ask-to-boot.ts'

@@ -1,0 +1,1 @@
+export { takeTrialBoots } from './take-boots.ts'

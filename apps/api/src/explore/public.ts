@@ -1,0 +1,3 @@
+export { quantileOf } from './figures.ts'
+export { normalQuantile } from './normal-quantile.ts'
+export { medianOf, shareDifference } from './set-differences.ts'
