@@ -24,6 +24,8 @@ const ofMachines: Places = {
     '/discovered/rules',
     '/schedules',
     '/schedules/new',
+    '/lab',
+    '/lab/new',
   ],
 }
 const ofPeople: Places = { lists: ['/members'], others: ['/audit', '/roles', '/account'] }

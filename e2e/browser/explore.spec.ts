@@ -1,6 +1,6 @@
 import { expect, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
-import { bootRows } from './boot-rows.ts'
+import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 
 const month = '/explore?origin=generated&period=30d'
 
@@ -74,4 +74,35 @@ test('a view is saved by a name, opens again, and is deleted', async ({ page }) 
   await expect(page).toHaveURL('/explore?by=edge&period=30d')
   await page.getByRole('button', { name: 'Delete view' }).click()
   await expect(views).toHaveCount(0)
+})
+
+test('an experiment boots a device with both settings, compares them', async ({ page }) => {
+  // Two boots, one after the other.
+  test.slow()
+  await page.goto('/lab')
+  await page.getByRole('link', { name: 'New experiment' }).click()
+  await page.getByLabel('Site').selectOption({ label: 'Demo site' })
+  await page.getByRole('checkbox', { name: /-06$/ }).check()
+  const reads = page.getByRole('group', { name: 'Read size' })
+  await reads.getByRole('checkbox', { name: 'As now' }).check()
+  await reads.getByRole('checkbox', { name: '4 KB', exact: true }).check()
+  await page.getByLabel('Name').fill('Read sizes')
+  await page.getByLabel('Boots of each device with each cell').fill('1')
+  await expect(page.getByRole('status').filter({ hasText: '2 cells' })).toContainText('2 boots, about')
+  await page.getByRole('button', { name: 'Start experiment' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Read sizes' })).toBeVisible()
+  const cells = page.getByRole('table', { name: 'Cells of the experiment' })
+  await expect(cells.getByRole('row').filter({ hasText: 'as now' })).toContainText('Baseline')
+  await expect(page.getByRole('region', { name: 'Recommendation' })).toContainText('Too few boots', {
+    timeout: 4 * bootTimeoutMs,
+  })
+  expect(await seriousProblems(page)).toEqual([])
+  const small = cells.getByRole('row').filter({ hasText: 'reads up to 4 KB' })
+  await expect(small).toContainText('1 of 6 pairs')
+  await small.getByRole('link', { name: /ready boots with/ }).click()
+  await expect(page).toHaveURL(/cell=1/)
+  const boots = page.getByRole('table', { name: 'Boots of the experiment' })
+  await expect(boots.getByRole('row')).toHaveCount(2)
+  await boots.getByRole('link').first().click()
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('Boot of')
 })

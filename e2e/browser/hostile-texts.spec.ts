@@ -64,6 +64,8 @@ const withoutGroup = (route: string) => route.replace(/\/\([^)]*\)/g, '') || '/'
 
 /** Pages that show some hostile text before they have loaded what they are about. */
 const textsOf: Record<string, string[]> = {
+  '/lab': [hostileTexts['an element']],
+  '/lab/[experimentId]': [hostileTexts['an element']],
   '/edges/rollouts': [hostileRelease, hostileTexts['an element that fails']],
   '/edges/rollouts/new': [hostileRelease, hostileTexts['an element']],
   '/edges/rollouts/[rolloutId]': [

@@ -76,7 +76,9 @@ export class DemoSite {
   }
 
   #devices() {
-    return this.#simulated('devices', deviceCount, 3, ['--wol-port', String(this.#options.edgePorts.wol)])
+    // Memory for experiments with read-ahead; without them boots are as they always were.
+    const memory = ['--read-ahead-mib', '32', '--read-ahead-if-told']
+    return this.#simulated('devices', deviceCount, 3, ['--wol-port', String(this.#options.edgePorts.wol), ...memory])
   }
 
   #strangers() {

@@ -50,6 +50,7 @@ const pages = new Map(
     schedule: '/schedules',
     rollout: '/edges/rollouts',
     finding: '/findings',
+    experiment: '/lab',
     member: '/members',
     service_account: '/service-accounts',
   }),

@@ -14,6 +14,7 @@ import { BootList } from '../boots/boot-list'
 import { deviceColumnsOfCollection } from '../devices/device-columns'
 import { learnOptions, withoutOptions } from '../devices/key-text'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { BootSettings } from '../lab/boot-settings-fact'
 import { CollectionObjective } from '../objectives/objective-panel'
 import { collectionFiguresOf } from '../overview/overview-figures'
 import { Figures } from '../overview/place-figures'
@@ -57,7 +58,7 @@ function Collection({ collection }: { collection: CollectionDetail }) {
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_340px]">
         <Devices collectionId={collection.id} />
         <div className="grid gap-5 sm:max-xl:grid-cols-2">
-          <CollectionFacts collection={collection} />
+          <CollectionFacts collection={collection} mayChange={mayChange} />
           <CollectionObjective collection={collection} mayChange={mayChange} />
         </div>
       </div>
@@ -127,7 +128,7 @@ function Devices({ collectionId }: { collectionId: string }) {
 const labelOf = (options: { value: string; label: string }[], value: string) =>
   options.find((option) => option.value === value)?.label ?? value
 
-function CollectionFacts({ collection }: { collection: CollectionDetail }) {
+function CollectionFacts({ collection, mayChange }: { collection: CollectionDetail; mayChange: boolean }) {
   const { vdiskId, vdiskName, bootMenu, templateDevice } = collection
   return (
     <Panel title="Details">
@@ -149,6 +150,7 @@ function CollectionFacts({ collection }: { collection: CollectionDetail }) {
           },
           { label: 'Keys', value: labelOf(learnOptions, collection.keyLearn) },
           { label: 'Without key', value: labelOf(withoutOptions, collection.keyWithout) },
+          { label: 'Boot settings', value: <BootSettings collection={collection} mayChange={mayChange} /> },
           { label: 'Devices', value: formatCount(collection.deviceCount) },
           { label: 'Created', value: <Instant at={collection.createdAt} /> },
         ]}

@@ -31,6 +31,7 @@ export const placeGroups: PlaceGroup[] = [
       { href: '/alerts', title: 'Alerts', icon: 'alert', permission: 'alert.read', key: 'p' },
       { href: '/findings', title: 'Findings', icon: 'finding', permission: 'finding.read', key: 'l' },
       { href: '/storm', title: 'Storm', icon: 'storm', key: 'x' },
+      { href: '/lab', title: 'Tuning lab', icon: 'lab', permission: 'experiment.read', key: 'j' },
       { href: '/schedules', title: 'Schedules', icon: 'schedule', permission: 'schedule.read', key: 'c' },
     ],
   },
