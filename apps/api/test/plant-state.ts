@@ -143,8 +143,21 @@ interface WorkOf {
   awayCollectionId: string
 }
 
+/** Plants a boot of an experiment that its edge waits for. */
+async function plantTrial({ db, clock }: TestApi, { organizationId, siteId, deviceIds }: TestTenant, untilAt: Date) {
+  const now = clock.read()
+  const plan = { factors: [], cells: [[], ['codec=off']], repetitions: 1, atOnce: 1, bootSeconds: 60, seed: 1 }
+  const { id: experimentId } = await db.experiment.create({
+    data: { organizationId, siteId, name: 'E', ...plan, createdByName: 'A', createdAt: now, endsAt: untilAt },
+  })
+  const place = { organizationId, experimentId, siteId, deviceId: deviceIds[0] ?? '' }
+  const trial = { position: 0, repetition: 0, cell: 1, settings: ['codec=off'], state: 'ordered' as const }
+  await db.experimentTrial.create({ data: { ...place, ...trial, orders: 1, orderedAt: now, untilAt } })
+}
+
 /** Plants power-ons, power orders, schedules and jobs of stores. */
-async function plantWork({ db, clock }: TestApi, tenant: TestTenant, { own, ...work }: WorkOf): Promise<void> {
+async function plantWork(api: TestApi, tenant: TestTenant, { own, ...work }: WorkOf): Promise<void> {
+  const { db, clock } = api
   const { organizationId, farmId, siteId, collectionId, deviceIds } = tenant
   const [first = '', second = ''] = deviceIds
   const now = clock.read()
@@ -175,6 +188,7 @@ async function plantWork({ db, clock }: TestApi, tenant: TestTenant, { own, ...w
     { kind: 'tag', tag: 'lab' },
   ])
   await scheduleOf('Of the farm', null, [{ kind: 'collection', collectionId: work.awayCollectionId }])
+  await plantTrial(api, tenant, later)
   const makeJob = (edgeId: string, job: object) =>
     db.storeJob.create({ data: { organizationId, edgeId, askedByName: 'A', askedAt: now, ...job } as never })
   await makeJob(work.edgeId, { kind: 'import', ...own, sourcePath: 'a.raw', bootFiles: 'none' })

@@ -53,6 +53,7 @@ export async function createExperiment(context: ServiceContext, input: CreateExp
         position,
         repetition,
         cell,
+        settings: cells[cell] ?? [],
       })),
     })
     await recordChange(

@@ -129,7 +129,8 @@ export async function listTrials(
       device: { select: { name: true } },
     },
   })
-  return order.page(rows, ({ device, durationUs, endedAt, ...trial }) => ({
+  return order.page(rows, ({ id: trialId, device, durationUs, endedAt, ...trial }) => ({
+    trialId,
     ...trial,
     deviceName: device.name,
     title: cellTitle(cells[trial.cell] ?? []),

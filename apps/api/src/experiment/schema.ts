@@ -193,7 +193,7 @@ export const trialListInput = z.object({
 })
 const trialView = z
   .object({
-    id: uuid,
+    trialId: uuid.describe('Identifies the trial: the boot’s report names it.'),
     deviceId: uuid,
     deviceName: z.string(),
     repetition: count.describe('From 0.'),

@@ -1,6 +1,5 @@
 import type { Events } from '../events/event-bus.ts'
 import { departureOf } from './boot-departure.ts'
-import { cellsOfJson } from './schema.ts'
 
 /**
  * Gives trials the boots that had their settings: the edge names the trial in the boot's report, and gave both with one
@@ -24,11 +23,11 @@ export async function takeTrialBoots({ db, edge, boots }: Events['bootsReported'
       and trial.state = 'ordered' and trial.boot_id is null`
   const trials = await db.experimentTrial.findMany({
     where: { organizationId, id: { in: said.map(({ trialId }) => trialId) }, state: 'booting', reason: null },
-    select: { id: true, bootId: true, cell: true, experiment: { select: { cells: true } } },
+    select: { id: true, bootId: true, settings: true },
   })
-  for (const { id, bootId, cell, experiment } of trials) {
+  for (const { id, bootId, settings } of trials) {
     const report = said.find((one) => one.trialId === id && one.report.id === bootId)?.report
-    const reason = report ? departureOf(report, cellsOfJson(experiment.cells)[cell] ?? []) : null
+    const reason = report ? departureOf(report, settings) : null
     if (reason !== null)
       await db.experimentTrial.update({ where: { organizationId_id: { organizationId, id } }, data: { reason } })
   }

@@ -65,7 +65,16 @@ export async function createExperimentSpares(
       ...spares.doneIds.map((id) => ({ ...experiment, id, state: 'done' as const, endedAt: now })),
     ],
   })
-  const trial = { ...place, deviceId, position: 0, repetition: 0, cell: 0, state: 'dropped' as const, endedAt: now }
+  const trial = {
+    ...place,
+    deviceId,
+    position: 0,
+    repetition: 0,
+    cell: 0,
+    settings: [],
+    state: 'dropped' as const,
+    endedAt: now,
+  }
   const { runningIds, pausedIds, doneIds } = spares
   await db.experimentTrial.createMany({
     data: [...runningIds, ...pausedIds, ...doneIds].map((experimentId) => ({ ...trial, experimentId })),

@@ -43,17 +43,16 @@ export async function readSiteTrials(
 ): Promise<{ trials: Trials; endsAt: Date | null }> {
   const rows = await db.experimentTrial.findMany({
     where: { organizationId, siteId, state: 'ordered', untilAt: { gt: now } },
-    orderBy: [{ orderedAt: 'asc' }, { id: 'asc' }],
+    orderBy: [{ untilAt: 'asc' }, { id: 'asc' }],
     take: trialsMax,
-    select: { id: true, deviceId: true, cell: true, untilAt: true, experiment: { select: { cells: true } } },
+    select: { id: true, deviceId: true, settings: true, untilAt: true },
   })
   const deviceOf = new Map(devices.map((device) => [device.id, device]))
   const trials: Trials = []
   let endsAt: Date | null = null
-  for (const { id, deviceId, cell, untilAt, experiment } of rows) {
+  for (const { id, deviceId, settings, untilAt } of rows) {
     const device = deviceOf.get(deviceId)
-    const settings = (experiment.cells as string[][])[cell]
-    if (!device || !settings || !untilAt) continue
+    if (!device || !untilAt) continue
     const tuning = tunings.indexOfTrial(overlaid(device.collection.bootSettings, settings))
     if (tuning === null) continue
     trials.push({ id, deviceId, tuning, untilUnixMs: untilAt.getTime() })

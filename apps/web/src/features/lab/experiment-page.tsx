@@ -160,7 +160,7 @@ function Boots({ experiment: { id: experimentId, cells, endedAt } }: { experimen
           label="Boots of the experiment"
           query={query}
           columns={trialColumns}
-          rowKey={({ id }) => id}
+          rowKey={({ trialId }) => trialId}
           empty={<EmptyState title="No boots." text="No boot of this experiment has these settings and this status." />}
         />
       </Panel>

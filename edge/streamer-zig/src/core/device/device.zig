@@ -15,6 +15,7 @@ const ReadAhead = @import("../profile/read_ahead.zig");
 const read_trace = @import("read_trace.zig");
 const script = @import("script.zig");
 const stream_seal = @import("../stream/seal.zig");
+const Tuning = @import("../target/tuning.zig");
 const assert = std.debug.assert;
 
 pub const Device = @This();
@@ -578,8 +579,8 @@ fn tune(device: *Device, plan: *const script.Plan) void {
     options.request_bytes_max = tuning.read_limit orelse StreamClient.read_size_max;
     options.packet_size_max = tuning.packetSize() orelse wire.stream.packet_size_ethernet;
     const memory = device.ahead_memory orelse return;
-    const size: usize = switch (tuning.read_ahead orelse
-        if (device.profile.reads_ahead_if_told) .off else .by_memory) {
+    const usual: Tuning.ReadAhead = if (device.profile.reads_ahead_if_told) .off else .by_memory;
+    const size: usize = switch (tuning.read_ahead orelse usual) {
         .off => return,
         .by_memory => memory.cache.len,
         .bytes => |bytes| @min(bytes, memory.cache.len),

@@ -49,6 +49,8 @@ CREATE TABLE experiment_trial (
   position SMALLINT NOT NULL,
   repetition SMALLINT NOT NULL,
   cell SMALLINT NOT NULL,
+  -- Those of its cell: a state needs nothing else of the experiment.
+  settings TEXT[] NOT NULL,
   state "TrialState" NOT NULL DEFAULT 'waiting',
   -- Orders to boot that were given for it.
   orders SMALLINT NOT NULL DEFAULT 0,
@@ -88,5 +90,5 @@ SELECT wake_edges_on('collection',
   $$SELECT id, site_id, vdisk_id, boot_program_set, boot_menu_id, key_learn, key_without, boot_settings, deletion_id FROM %s$$,
   $$SELECT site_id FROM changed$$);
 SELECT wake_edges_on('experiment_trial',
-  $$SELECT organization_id, id, site_id, device_id, until_at FROM %s WHERE state = 'ordered'$$,
+  $$SELECT organization_id, id, site_id, device_id, settings, until_at FROM %s WHERE state = 'ordered'$$,
   $$SELECT site_id FROM changed$$);
