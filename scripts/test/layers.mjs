@@ -330,12 +330,19 @@ function updateVectors(layer) {
   })
 }
 
-/** Sends the API unlikely requests, and restarts killed programs: mostly waits. */
+/** Sends the API unlikely requests, and restarts killed programs, which mostly waits. */
 async function load(layer, { scratch, env }) {
   await updateVectors(layer)
+  await Promise.all([asked(layer, scratch), reports(layer, { scratch, env })])
+}
+
+async function asked(layer, scratch) {
   await layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 }, yielding))
   await layer('clients', 90, () => clients(scratch))
-  await layer('reports', 140, async () => {
+}
+
+function reports(layer, { scratch, env }) {
+  return layer('reports', 140, async () => {
     await ensurePrometheusClient()
     return vitest(scratch, 'e2e', ['reports/'], env, [], yielding)
   })
