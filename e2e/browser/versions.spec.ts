@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { Tenant } from '../lib/control-plane/tenant.ts'
 import { expect, type Locator, type Page, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
@@ -29,8 +30,8 @@ const choose = async (page: Page, number: number, step: string) => {
 const confirm = (page: Page, name: string) =>
   page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
 
-/** The store takes its only job, and finishes it with a version of these bytes. */
-async function finishJob(byte: number): Promise<void> {
+/** The store takes its only job, and finishes it with a version of these bytes. @returns its id */
+async function finishJob(byte: number): Promise<string> {
   const [job] = (await tenant.state()).storeJobs ?? []
   const [id, versionId] = [job?.id ?? '', job?.versionId ?? '']
   const root = Buffer.alloc(32, byte).toString('base64')
@@ -47,6 +48,22 @@ async function finishJob(byte: number): Promise<void> {
     ],
     inventory: { scan: byte, isLast: false, versions: [{ versionId, state: 'present', root, ...sizes }] },
   })
+  return versionId
+}
+
+/** The edge tells of its link, and of boots of a version one after the other, of 15 s each. */
+async function bootFiveTimes(versionId: string): Promise<void> {
+  const none = { streams: 0, tftpBytes: 0, httpBytes: 0, streamBytes: 0, reads: 0, coldReads: 0, coldReadUs: 0 }
+  for (let beat = 0; beat < 2; beat += 1) await tenant.beats(undefined, { load: { ...none, linkMbps: 1000 } })
+  const series = { widthUs: 400_000, bytes: Array.from({ length: 38 }, () => 500_000) }
+  for (let minutes = 5; minutes < 10; minutes += 1)
+    await tenant.report({
+      id: randomUUID(),
+      versionId,
+      vdiskId: tenant.rows.vdiskId,
+      startedUnixMs: Date.now() - minutes * 60_000,
+      series,
+    })
 }
 
 test('an image is imported, maintained, sealed, tested, promoted and reverted from the page', async ({ page }) => {
@@ -92,8 +109,18 @@ test('an image is imported, maintained, sealed, tested, promoted and reverted fr
   await button(page, 'Seal: version 3').click()
   await confirm(page, 'Seal version 3')
   await expect(version(page, 3)).toContainText('sealing')
-  await finishJob(3)
+  const versionId = await finishJob(3)
+  await bootFiveTimes(tenant.rows.versionId)
   await button(page, 'Promote: version 3').click()
+  const prediction = page.getByRole('dialog').getByRole('region', { name: 'Prediction' })
+  await expect(prediction).toContainText('No prediction for version 3: it has 0 boots at')
+  await confirm(page, 'Cancel')
+  await bootFiveTimes(versionId)
+  await page.reload()
+  await button(page, 'Promote: version 3').click()
+  await expect(prediction).toContainText(
+    /With version 3, 6 devices need 1\d.s \(1\d to 1\d.s\) in place of 1\d.s with version 1 until the last one is ready/,
+  )
   const whatHappens = page.getByRole('dialog').getByRole('region', { name: 'Preview' })
   await expect(whatHappens).toContainText('Production devices boot version 3 instead of version 1.')
   await expect(whatHappens).toContainText('5 devices (pc-02, pc-03, pc-04 …) get version 3 at the next boot')

@@ -32,6 +32,10 @@ const benches = {
     what: 'largest contentful paint of sign-in, overview, boots and a boot, with a browser at a quarter of its speed; 2 minutes a round',
     load: async () => (await import('./pages.mjs')).benchPages,
   },
+  prediction: {
+    what: 'predicts 24 storms of up to 200 devices, each before it is measured with a real edge; about 12 minutes',
+    load: async () => (await import('./prediction.mjs')).benchPrediction,
+  },
   regression: {
     what: 'causes of slower boots that are found in seeded sets, and false alarms in quiet ones; 4 minutes, the same on every machine',
     load: async () => (await import('./regression.mjs')).benchRegression,
@@ -67,7 +71,7 @@ ${Object.entries(benches)
 
   --rounds N    measures each case N times, 1 to 9 (default 3)
   --only TEXT   measures the case of this name, or else all cases whose names contain TEXT;
-                (fairness, field, reports, state, vdisk) several between commas
+                (fairness, field, prediction, reports, state, vdisk) several between commas
   --write       writes the table into docs/results and the raw figures into bench-results
   --quick       (stream) measures each case once, and for a shorter time; (idle) with 50 edges
   --edges N     (idle) 50 to 10,000 edges (default 1,000)

@@ -89,6 +89,11 @@ export const versionSamples: Record<string, Sample> = {
   'space.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'load.ofEdge': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'load.ofSite': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'prediction.run': {
+    idName: 'siteId',
+    input: ({ versionId }: SampleTenant) => ({ versionId }),
+    ownId: (tenant) => tenant.siteId,
+  },
   'load.capacity': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'diskCapture.get': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
   'diskCapture.start': {

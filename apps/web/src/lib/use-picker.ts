@@ -1,12 +1,12 @@
 'use client'
 
 import { useInfiniteQuery } from '@tanstack/react-query'
-import { useEffect, useRef, useState } from 'react'
+import { useRef, useState } from 'react'
 import { type RouterInputs, type RouterOutputs, useTRPCClient } from './trpc'
+import { useDelayed } from './use-delayed'
 
 /** The maximum that the API returns at once. */
 const pageSize = 100
-const searchDelayMs = 250
 
 /** The kinds that a picker can list, in the words of its search field. */
 const plurals = {
@@ -97,14 +97,4 @@ export function usePicker<N extends Noun>(noun: N, where: Where<N>, { enabled = 
 
 function idOf(item: Item<Noun>): string {
   return 'userId' in item ? item.userId : item.id
-}
-
-/** The text, a moment after its last change. */
-function useDelayed(text: string): string {
-  const [delayed, setDelayed] = useState(text)
-  useEffect(() => {
-    const timer = setTimeout(() => setDelayed(text), searchDelayMs)
-    return () => clearTimeout(timer)
-  }, [text])
-  return delayed
 }

@@ -34,6 +34,7 @@ import { siteRouter } from '../../site/router.ts'
 import { spaceRouter } from '../../space/router.ts'
 import { storeRouter } from '../../store/router.ts'
 import { storeJobRouter } from '../../store-job/router.ts'
+import { predictionRouter } from '../../prediction/router.ts'
 import { stormRouter } from '../../storm/router.ts'
 import { trashRouter } from '../../trash/router.ts'
 import { uploadRouter } from '../../upload/router.ts'
@@ -75,6 +76,7 @@ export const appRouter = router({
   store: storeRouter,
   storeJob: storeJobRouter,
   storm: stormRouter,
+  prediction: predictionRouter,
   explore: exploreRouter,
   experiment: experimentRouter,
   upload: uploadRouter,

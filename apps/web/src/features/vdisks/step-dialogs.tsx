@@ -7,6 +7,7 @@ import { LoadingState, Skeleton } from '../../components/page'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useWait } from '../placement/use-wait'
+import { StormPrediction } from '../prediction/storm-prediction'
 import { previewSentences } from './preview-text'
 import type { VdiskDetail, Version, VersionPreview } from './version-types'
 
@@ -94,6 +95,7 @@ export function PromoteDialog({ vdisk, version, onClose }: StepProps) {
       {isAt && (
         <p className="text-ink-soft text-sm">Each edge switches at that time by itself. Expected result, as of now:</p>
       )}
+      <StormPrediction vdisk={vdisk} version={version} />
     </PreviewedDialog>
   )
 }

@@ -11,6 +11,7 @@ import { formatInstantInFull, formatUtc } from '../../lib/format-time'
 import { useTRPC } from '../../lib/trpc'
 import { compareHref } from '../explore/compare-inputs'
 import { VersionFindings } from '../findings/version-findings'
+import { PredictStorm } from '../prediction/storm-prediction'
 import { BootProfiles, ClearBootProfile } from './boot-profiles'
 import { type ChainRow, layOutChain } from './chain-layout'
 import { devicesText } from './preview-text'
@@ -110,6 +111,7 @@ function VersionCard({ vdisk, version }: VersionCardProps) {
         <VersionFindings vdiskId={vdisk.id} versionId={version.id} />
         <CompareLink vdisk={vdisk} version={version} />
         <Stored version={version} />
+        <PredictStorm vdisk={vdisk} version={version} />
         <ClearBootProfile vdisk={vdisk} version={version} />
       </div>
       <VersionActions vdisk={vdisk} version={version} />

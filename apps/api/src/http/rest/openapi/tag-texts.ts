@@ -21,6 +21,7 @@ export const tagTexts: Record<string, string> = {
   explore: 'Boots by time and duration, their figures over time, and what slow ones have in common.',
   finding: 'Changes that made boots slower or fail more often, with their evidence.',
   storm: 'Every device of a part of the organization at once, by phase.',
+  prediction: 'How long boots would take that were never made.',
   alert: 'Alerts: boots that need attention, grouped by their cause.',
   objective: 'How many boots of a site or collection are to be ready, and in what time.',
   bootMenu: 'Boot menus that devices show.',
