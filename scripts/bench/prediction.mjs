@@ -111,7 +111,8 @@ function bootOf(report, { version, mbps }) {
     startedAtMs: report.startedUnixMs,
     isCold: isColdBoot(report.readTimes) ?? false,
   })
-  if (!recorded) throw new UserError(`the edge's report of a boot has no series: ${JSON.stringify(report).slice(0, 500)}`)
+  if (!recorded)
+    throw new UserError(`the edge's report of a boot has no series: ${JSON.stringify(report).slice(0, 500)}`)
   return recorded
 }
 

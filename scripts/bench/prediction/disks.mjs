@@ -63,8 +63,7 @@ function writeDisk(file, isPackable) {
   const part = Buffer.alloc(partSize)
   for (let written = 0; written < diskMib << 20; written += part.length) {
     randomFillSync(part)
-    if (isPackable)
-      for (let at = 0; at < part.length; at += blockSize) part.fill(0, at + blockSize / 2, at + blockSize)
+    if (isPackable) for (let at = 0; at < part.length; at += blockSize) part.fill(0, at + blockSize / 2, at + blockSize)
     writeSync(handle, part)
   }
   closeSync(handle)

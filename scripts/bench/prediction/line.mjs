@@ -88,7 +88,9 @@ export class LineUse {
   /** The table of interfaces of the program's own network namespace (proc_net_dev(5)). */
   #sample() {
     try {
-      const line = readFileSync(`/proc/${this.#pid}/net/dev`, 'utf8').match(new RegExp(`^ *${devicesInterface}:(.*)$`, 'm'))
+      const line = readFileSync(`/proc/${this.#pid}/net/dev`, 'utf8').match(
+        new RegExp(`^ *${devicesInterface}:(.*)$`, 'm'),
+      )
       const [bytes = 0, packets = 0] = (line?.[1] ?? '').trim().split(/ +/).map(Number)
       this.#samples.push({ atMs: performance.now(), bytes: bytes + packets * uncountedFrameBytes })
     } catch {

@@ -78,7 +78,9 @@ function readyBoots(fleet, { devices }) {
   const failed = boots.find(({ outcome }) => outcome !== 'ready')
   if (failed) throw new UserError(`a device of ${devices} did not boot: ${JSON.stringify(failed)}`)
   if (boots.length !== devices)
-    throw new UserError(`${boots.length} of ${devices} devices booted in ${limitMs / 1000} s:\n${fleet.output.slice(-2000)}`)
+    throw new UserError(
+      `${boots.length} of ${devices} devices booted in ${limitMs / 1000} s:\n${fleet.output.slice(-2000)}`,
+    )
   return boots
 }
 

@@ -46,7 +46,9 @@ of two versions, and one storm of 40 devices at 400 Mb/s, which is none of those
 
 The fit: ${Object.entries(model)
     .map(([name, value]) => `${name} ${value === null ? 'unknown' : Number(value.toPrecision(3))}`)
-    .join(', ')}. The longest prediction took ${Math.round(Math.max(0, ...measured.map(({ predictedMs }) => predictedMs)))} ms.
+    .join(
+      ', ',
+    )}. The longest prediction took ${Math.round(Math.max(0, ...measured.map(({ predictedMs }) => predictedMs)))} ms.
 
 Times are in seconds: predicted, the interval in brackets, and measured. The link's use is the most in a second.
 

@@ -41,7 +41,12 @@ export async function readRecordedBoots(context: ServiceContext, scope: Scope): 
   })
   if (days.length === 0) return []
   const read = (versionId: string | null, limit: number) =>
-    readNewest(context, { ...scope, versionId, limit, days: days.map(({ receivedOn }) => receivedOn.toISOString().slice(0, 10)) })
+    readNewest(context, {
+      ...scope,
+      versionId,
+      limit,
+      days: days.map(({ receivedOn }) => receivedOn.toISOString().slice(0, 10)),
+    })
   const found = [await read(null, ofVdiskMax)]
   for (const versionId of scope.versionIds) found.push(await read(versionId, ofVersionMax))
   const byId = new Map(found.flat().map((row) => [row.id, row]))

@@ -126,8 +126,7 @@ test('a version of another farm or organization does not exist, and absurd quest
   const other = await site().other('owner')
   expect((await site().tryQuery('prediction.run', ask({ versionId: other.tenant.versionId }))).status).toBe(404)
   expect((await other.tryQuery('prediction.run', ask())).status).toBe(404)
-  const refusal = async (input: Record<string, unknown>) =>
-    (await site().tryQuery('prediction.run', ask(input))).text
+  const refusal = async (input: Record<string, unknown>) => (await site().tryQuery('prediction.run', ask(input))).text
   expect(await refusal({ devices: 0 })).toContain('Predict at least 1 device.')
   expect(await refusal({ devices: 2_001 })).toContain('A prediction has at most 2000 devices.')
   expect(await refusal({ startsPerSecond: 0 })).toContain('more than 0 starts a second')

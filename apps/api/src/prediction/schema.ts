@@ -24,10 +24,7 @@ export const predictionInput = z.object({
     .max(startsPerSecondMax, `Choose at most ${startsPerSecondMax} starts a second.`)
     .optional()
     .describe('Absent: all start at once.'),
-  reads: z
-    .enum(['warm', 'cold'])
-    .default('warm')
-    .describe('`cold`: the edges’ memory holds nothing of the version.'),
+  reads: z.enum(['warm', 'cold']).default('warm').describe('`cold`: the edges’ memory holds nothing of the version.'),
   linkMbps: z
     .number()
     .int()
@@ -43,7 +40,14 @@ const range = z.object({
   high: count.describe('and this.'),
 })
 
-export const unknownReasons = ['no_edge', 'link_unknown', 'no_devices', 'few_boots', 'few_warm_boots', 'no_cold_boots'] as const
+export const unknownReasons = [
+  'no_edge',
+  'link_unknown',
+  'no_devices',
+  'few_boots',
+  'few_warm_boots',
+  'no_cold_boots',
+] as const
 
 const ofVersion = z.object({
   versionId: uuid,
@@ -95,7 +99,9 @@ export const predictionView = z
     ),
     isProcessorKnown: z.boolean().describe('What the edges’ processors carry is known from their load.'),
     version: ofVersion.describe('The version that was asked about.'),
-    current: ofVersion.nullable().describe('The version that production devices boot; null: it is the same one, or none.'),
+    current: ofVersion
+      .nullable()
+      .describe('The version that production devices boot; null: it is the same one, or none.'),
   })
   .meta({ id: 'Prediction' })
 export type PredictionView = z.infer<typeof predictionView>

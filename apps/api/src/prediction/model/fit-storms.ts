@@ -35,9 +35,10 @@ const reachMin = 0.5
 
 const overlaps = [0.1, 0.3, 0.5, 0.7, 0.9]
 const unfairnesses = [0, 0.05, 0.1, 0.2]
+const sentFactors = [0.9, 1, 1.1, 1.25]
 const reachFactors = [0.92, 0.96, 1, 1.04]
-/** A link that was used less than this was not what the storm waited for. */
-const saturatedShare = 0.8
+/** A storm that was sent less than this part of what the link carries did not wait for the link. */
+const saturatedShare = 0.85
 /** Of a storm's times, what is compared. */
 const compared = [0.1, 0.5, 0.9, 1]
 const seed = 7
@@ -49,32 +50,29 @@ type Parameters = Pick<SharingFit, 'reach' | 'overlap' | 'unfairness'>
 /** One parameter after the other, from a grid: some twenty replays of each storm. */
 export function* fitStorms(storms: RecordedBoot[][], alone: Alone): Generator<void, SharingFit> {
   if (storms.length === 0) return assumed
-  const saturated = storms.filter((storm) => peakOf(storm) >= saturatedShare * linkOf(storm))
-  let best: Parameters = {
-    reach: saturated.length > 0 ? reachOf(saturated, alone) : assumed.reach,
-    overlap: assumed.overlap,
-    unfairness: assumed.unfairness,
-  }
-  const { reach } = best
+  const sent = reachOf(storms, alone)
+  let best: Parameters = assumed
   let error = Number.POSITIVE_INFINITY
   const turns: ((from: Parameters) => Parameters[])[] = [
+    // Storms that waited for something else than the link say little about what it carries.
+    (from) =>
+      [...sentFactors.map((factor) => Math.min(1, sent * factor)), assumed.reach].map((reach) => ({ ...from, reach })),
     (from) => overlaps.map((overlap) => ({ ...from, overlap })),
     (from) => unfairnesses.map((unfairness) => ({ ...from, unfairness })),
-    (from) =>
-      saturated.length > 0
-        ? reachFactors.map((factor) => ({ ...from, reach: Math.min(1, reach * factor) }))
-        : [],
+    (from) => reachFactors.map((factor) => ({ ...from, reach: Math.min(1, from.reach * factor) })),
     (from) => overlaps.map((overlap) => ({ ...from, overlap })),
   ]
-  for (const turn of turns) {
+  for (const turn of turns)
     for (const one of turn(best)) {
       const found = yield* errorOf(storms, alone, one)
       if (found < error) [best, error] = [one, found]
     }
-  }
+  const { reach, overlap, unfairness } = best
   return {
-    ...best,
-    reachSpread: saturated.length > 0 ? fittedReachSpread : assumed.reachSpread,
+    reach,
+    overlap,
+    unfairness,
+    reachSpread: sent >= saturatedShare * reach ? fittedReachSpread : assumed.reachSpread,
     overlapSpread: fittedOverlapSpread,
     residual: error,
   }
@@ -108,10 +106,7 @@ function* replay(
 ): Generator<void, Float64Array> {
   const draws = new Draws(seed)
   const traces = new Map(
-    [...alone].map(([versionId, boots]) => [
-      versionId,
-      boots.map((boot) => traceOf(boot, { reach, overlap })),
-    ]),
+    [...alone].map(([versionId, boots]) => [versionId, boots.map((boot) => traceOf(boot, { reach, overlap }))]),
   )
   const fromMs = Math.min(...storm.map(({ startedAtMs }) => startedAtMs))
   const devices = storm.map(({ versionId, startedAtMs }) => ({

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { gigabit, quietBoots, recordedBoot } from '../../../test/recorded-boots.ts'
-import { predictStorm, type StormQuestion } from './predict-storm.ts'
-import { bytesOf, type RecordedBoot } from './recorded-boot.ts'
 import { runInTurns } from '../run-in-turns.ts'
+import { predictStorm, type StormQuestion } from './predict-storm.ts'
+import { median } from './quantiles.ts'
+import { bytesOf, type RecordedBoot } from './recorded-boot.ts'
 import { simulateStorm } from './simulate-storm.ts'
 import { bootsMin, siteModelOf } from './site-model.ts'
 import { traceOf } from './trace.ts'
@@ -20,23 +21,27 @@ const modelOf = (boots: RecordedBoot[]) => runInTurns(siteModelOf(boots))
 const predict = async (boots: RecordedBoot[], changes: Partial<StormQuestion> = {}) =>
   runInTurns(predictStorm(await modelOf(boots), { ...question, ...changes }))
 
-/** A storm of the past: what such devices would have recorded on a link of which they reach this part. */
-async function pastStorm(count: number, { reach, overlap }: { reach: number; overlap: number }): Promise<RecordedBoot[]> {
+const startEveryMs = 50
+
+/**
+ * A storm of the past, of devices that start one after the other: what they would have recorded on a link of which
+ * they reach this part. Each gets its bytes evenly from its first second on.
+ */
+async function pastStorm(count: number, { reach, overlap }: { reach: number; overlap: number }) {
   const trace = traceOf(recordedBoot(), { reach, overlap })
   const bytesPerUs = reach * gigabit
   const limits = { bytesPerUs, deviceBytesPerUs: bytesPerUs, coldUsPerByte: null }
-  const devices = Array.from({ length: count }, () => ({ startUs: 0, trace, weight: 1 }))
+  const devices = Array.from({ length: count }, (_, index) => ({
+    startUs: index * startEveryMs * 1000,
+    trace,
+    weight: 1,
+  }))
   const { totalUs } = await runInTurns(simulateStorm(devices, limits))
-  const bytes = bytesOf(recordedBoot())
-  return [...totalUs].map((us) => {
-    const widthUs = 1_600_000
+  const widthUs = 800_000
+  return [...totalUs].map((us, index): RecordedBoot => {
     const steps = Math.ceil(us / widthUs)
-    return recordedBoot({
-      startedAtMs: 10_000_000,
-      totalUs: us,
-      widthUs,
-      bytes: Array.from({ length: steps }, () => bytes / (us / widthUs)),
-    })
+    const bytes = Array.from({ length: steps }, (_, step) => (step === 0 ? 0 : bytesOf(recordedBoot()) / (steps - 1)))
+    return recordedBoot({ startedAtMs: 10_000_000 + index * startEveryMs, totalUs: us, widthUs, bytes })
   })
 }
 
@@ -81,7 +86,9 @@ test('devices that start slowly wait for nobody', async () => {
 })
 
 test('a cold edge costs a storm what it cost a boot', async () => {
-  const cold = [0, 1].map((index) => recordedBoot({ isCold: true, totalUs: 6_000_000, startedAtMs: 1e9 + index * 60_000 }))
+  const cold = [0, 1].map((index) =>
+    recordedBoot({ isCold: true, totalUs: 6_000_000, startedAtMs: 1e9 + index * 60_000 }),
+  )
   const boots = [...quietBoots(8), ...cold]
   const { parts, limitedBy, p50Us } = await predict(boots, { isCold: true })
   expect(p50Us.value).toBeGreaterThan(5_200_000)
@@ -100,10 +107,10 @@ test('a storm of the past teaches how much of the link boots reach', async () =>
   expect(model.reach).toBeLessThan(0.77)
   // The boots of the storm are no measure of a boot alone.
   expect(model.quietBoots.get('version')).toBe(8)
-  const found = await predict(boots, { devices: 120 })
-  const [real] = await pastStorm(120, { reach: 0.7, overlap: 0.3 })
-  expect(Math.abs(found.p50Us.value / (real?.totalUs ?? 0) - 1)).toBeLessThan(0.1)
-  const unsure = await predict(quietBoots(8), { devices: 120 })
+  const found = await predict(boots, { devices: 120, startsPerSecond: 1000 / startEveryMs })
+  const real = median((await pastStorm(120, { reach: 0.7, overlap: 0.3 })).map(({ totalUs }) => totalUs))
+  expect(Math.abs(found.p50Us.value / real - 1)).toBeLessThan(0.1)
+  const unsure = await predict(quietBoots(8), { devices: 120, startsPerSecond: 1000 / startEveryMs })
   expect(found.p50Us.high / found.p50Us.low).toBeLessThan(unsure.p50Us.high / unsure.p50Us.low)
 })
 

@@ -27,7 +27,7 @@ export function isAlone(boot: RecordedBoot, boots: RecordedBoot[]): boolean {
 export function findStorms(boots: RecordedBoot[]): RecordedBoot[][] {
   const groups = [...Map.groupBy(boots, ({ edgeId }) => edgeId).values()].flatMap(connected)
   const storms = groups.filter(
-      (group) =>
+    (group) =>
       group.length >= stormBootsMin &&
       useOf(group) >= stormShareMin * linkOf(group) &&
       group.filter(({ isCold }) => isCold).length <= coldShareMax * group.length,

@@ -140,14 +140,17 @@ class Storm {
   #onTimer(id: number): void {
     switch (this.#waitsFor[id]) {
       case waiting.start:
-        return this.#beginStep(id)
+        this.#beginStep(id)
+        break
       case waiting.storage:
-        return this.#transfer(id)
+        this.#transfer(id)
+        break
       case waiting.beside:
-        return this.#close(id)
+        this.#close(id)
+        break
       default:
         this.#step[id] = (this.#step[id] ?? 0) + 1
-        return this.#beginStep(id)
+        this.#beginStep(id)
     }
   }
 
@@ -159,7 +162,10 @@ class Storm {
       return
     }
     const heldAtUs = this.#heldAtUs(id)
-    if (heldAtUs <= this.#nowUs) return this.#transfer(id)
+    if (heldAtUs <= this.#nowUs) {
+      this.#transfer(id)
+      return
+    }
     this.#storageUs[id] = (this.#storageUs[id] ?? 0) + heldAtUs - this.#nowUs
     this.#wait(id, waiting.storage, heldAtUs - this.#nowUs)
   }

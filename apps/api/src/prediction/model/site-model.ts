@@ -1,7 +1,7 @@
-import { findStorms, isAlone } from './recorded-storms.ts'
-import type { RecordedBoot } from './recorded-boot.ts'
 import { fitStorms, type SharingFit } from './fit-storms.ts'
 import { mean, median } from './quantiles.ts'
+import type { RecordedBoot } from './recorded-boot.ts'
+import { findStorms, isAlone } from './recorded-storms.ts'
 import { diskBytesOf } from './trace.ts'
 
 /** What is known of a site from boots that it had: the parameters of every prediction. */

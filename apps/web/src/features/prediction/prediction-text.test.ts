@@ -54,7 +54,9 @@ test('the basis names boots, storms and what is assumed', () => {
   )
   expect(basis[1]).toContain('12 boots of version 15 and 40 boots of version 14')
   expect(basis[2]).toContain('80 boots of storms')
-  const unsure = predictionBasis({ ...prediction, stormBoots: 0, isProcessorKnown: false, isLinkGiven: true }).map(plain)
+  const unsure = predictionBasis({ ...prediction, stormBoots: 0, isProcessorKnown: false, isLinkGiven: true }).map(
+    plain,
+  )
   expect(unsure.join(' ')).toContain('is assumed')
   expect(unsure.join(' ')).toContain('1 Gbit/s, as you entered.')
   expect(unsure.join(' ')).toContain('processors carry is not known')

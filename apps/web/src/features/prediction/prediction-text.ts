@@ -46,11 +46,15 @@ export function predictionFacts({ devices, current, version: { storm }, ...predi
   if (!storm) return []
   return [
     ...(devices > 1
-      ? [`Half of them are ready within ${withRange(storm.p50Us)} of their start, 19 of 20 within ${withRange(storm.p95Us)}.`]
+      ? [
+          `Half of them are ready within ${withRange(storm.p50Us)} of their start, 19 of 20 within ${withRange(storm.p95Us)}.`,
+        ]
       : []),
     `${prediction.edges === 1 ? 'The edge’s link' : 'The busiest link of an edge'} is at ${percent(storm.linkShare)}. ${limitTexts[storm.limitedBy]}`,
     ...(current && !current.storm
-      ? [`There is no prediction for version ${current.number}, the current one: ${unknownText({ devices, ...prediction }, current)}`]
+      ? [
+          `There is no prediction for version ${current.number}, the current one: ${unknownText({ devices, ...prediction }, current)}`,
+        ]
       : []),
   ]
 }
@@ -74,8 +78,12 @@ export function predictionBasis(prediction: Prediction): string[] {
     stormBoots > 0
       ? `How devices share the link is known from ${countOf(stormBoots, 'boot')} of storms at this site.`
       : 'The site has recorded no storm of this vDisk: how devices share the link is assumed, and the range is wide.',
-    ...(prediction.linkMbps === null ? [] : [`${linkText(prediction.linkMbps, edges)}${prediction.isLinkGiven ? ', as you entered' : ''}.`]),
-    ...(isProcessorKnown ? [] : ['What the edges’ processors carry is not known: they have not been busy enough to tell.']),
+    ...(prediction.linkMbps === null
+      ? []
+      : [`${linkText(prediction.linkMbps, edges)}${prediction.isLinkGiven ? ', as you entered' : ''}.`]),
+    ...(isProcessorKnown
+      ? []
+      : ['What the edges’ processors carry is not known: they have not been busy enough to tell.']),
     'Nine of ten storms are expected within the range. Other traffic on the link is not part of it.',
   ]
 }
@@ -93,7 +101,9 @@ function partsText({ parts: { aloneUs, sharedUs, storageUs } }: Storm): string {
 
 function linkText(mbps: number, edges: number): string {
   const speed = mbps >= 1000 ? `${mbps / 1000}${space}Gbit/s` : `${mbps}${space}Mbit/s`
-  return edges === 1 ? `The edge’s link has ${speed}` : `The devices are spread evenly over ${edges} edges, whose links have ${speed} or more`
+  return edges === 1
+    ? `The edge’s link has ${speed}`
+    : `The devices are spread evenly over ${edges} edges, whose links have ${speed} or more`
 }
 
 function unknownText(
