@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { BootReport, EdgeLoad } from '@bootfarm/proto/uplink'
 import { beforeEach, expect, test } from 'vitest'
 import { bootWith } from '../../test/edge-client.ts'
-import { recordedBoot } from '../../test/recorded-boots.ts'
+import { recordedBoot } from '../../test/seeded/recorded-boots.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import type { PredictionView } from './schema.ts'
 

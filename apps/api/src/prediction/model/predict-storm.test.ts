@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { gigabit, quietBoots, recordedBoot } from '../../../test/recorded-boots.ts'
+import { gigabit, quietBoots, recordedBoot } from '../../../test/seeded/recorded-boots.ts'
 import { runInTurns } from '../run-in-turns.ts'
 import { predictStorm, type StormQuestion } from './predict-storm.ts'
 import { median } from './quantiles.ts'

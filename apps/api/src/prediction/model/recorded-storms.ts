@@ -23,7 +23,7 @@ export function isAlone(boot: RecordedBoot, boots: RecordedBoot[]): boolean {
   return bytes <= othersShareMax * boot.linkBytesPerUs * boot.totalUs
 }
 
-/** Returns groups of boots that followed each other without a pause at one edge, and used its link; the largest first. */
+/** Returns boots that followed each other without a pause at one edge and used its link, the largest group first. */
 export function findStorms(boots: RecordedBoot[]): RecordedBoot[][] {
   const groups = [...Map.groupBy(boots, ({ edgeId }) => edgeId).values()].flatMap(connected)
   const storms = groups.filter(

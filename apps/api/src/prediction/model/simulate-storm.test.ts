@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { gigabit, recordedBoot } from '../../../test/recorded-boots.ts'
+import { gigabit, recordedBoot } from '../../../test/seeded/recorded-boots.ts'
 import { runInTurns } from '../run-in-turns.ts'
 import { type EdgeLimits, type StormDevice, type StormResult, simulateStorm } from './simulate-storm.ts'
 import { type Trace, traceOf } from './trace.ts'

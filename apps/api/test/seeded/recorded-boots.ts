@@ -1,4 +1,4 @@
-import type { RecordedBoot } from '../src/prediction/model/recorded-boot.ts'
+import type { RecordedBoot } from '../../src/prediction/model/recorded-boot.ts'
 
 const widthUs = 100_000
 
