@@ -52,9 +52,7 @@ export function predictionFacts({ devices, current, version: { storm }, ...predi
       : []),
     `${prediction.edges === 1 ? 'The edge’s link' : 'The busiest link of an edge'} is at ${percent(storm.linkShare)}. ${limitTexts[storm.limitedBy]}`,
     ...(current && !current.storm
-      ? [
-          `There is no prediction for version ${current.number}, the current one: ${unknownText({ devices, ...prediction }, current)}`,
-        ]
+      ? [`There is no prediction for version ${current.number}, the current one: ${unknownText(prediction, current)}`]
       : []),
   ]
 }

@@ -1,7 +1,7 @@
 'use client'
 
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Button } from '../../components/button'
 import { InfoDialog } from '../../components/dialog'
 import { Fold, SelectField, TextField } from '../../components/field'
@@ -108,7 +108,7 @@ function inputOf({ devices, starts, perSecond, reads, link }: Choices): Partial<
 interface PredictionFieldsProps {
   choices: Choices
   onChange: (change: Partial<Choices>) => void
-  children: React.ReactNode
+  children: ReactNode
 }
 
 function PredictionFields({ choices, onChange, children }: PredictionFieldsProps) {
