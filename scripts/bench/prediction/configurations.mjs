@@ -21,7 +21,7 @@ const rows = [
   [50, 1000, 5, false, bios],
   [50, 1000, once, true, packed],
   [60, 1000, once, false, bios],
-  [75, 1000, 10, false, uefi],
+  [80, 1000, 10, false, uefi],
   [80, 500, once, false, packed],
   [100, 1000, once, false, packed],
   [100, 1000, 10, false, bios],

@@ -65,8 +65,7 @@ async function startEdge({ line, bootFiles }, { store, version }, data) {
 }
 
 function startFleet({ line }, { trace, image }, { devices, startsPerSecond }) {
-  const intervalMs = startsPerSecond === null ? 0 : Math.round(1000 / startsPerSecond)
-  const starts = ['--devices', String(devices), '--start-interval-ms', String(intervalMs)]
+  const starts = ['--devices', String(devices), '--start-within-s', String(startSeconds(devices, startsPerSecond))]
   const boot = ['boot', '--json', '--server', line.edgeIp, '--interface', line.devicesInterface, ...starts]
   const processor = String(os.cpus().length - 1)
   const args = ['-c', processor, simProgram, ...boot, '--trace', trace, '--verify', image]
@@ -84,8 +83,12 @@ function readyBoots(fleet, { devices }) {
   return boots
 }
 
-function figures(boots, { startsPerSecond, mbps }, mostBytes) {
-  const intervalSeconds = startsPerSecond === null ? 0 : Math.round(1000 / startsPerSecond) / 1000
+/** Whole seconds. */
+const startSeconds = (devices, startsPerSecond) =>
+  startsPerSecond === null ? 0 : Math.round(devices / startsPerSecond)
+
+function figures(boots, { devices, startsPerSecond, mbps }, mostBytes) {
+  const intervalSeconds = startSeconds(devices, startsPerSecond) / devices
   const seconds = boots.map(({ totalUs }) => totalUs / 1e6).toSorted((a, b) => a - b)
   const at = (part) => seconds[Math.max(0, Math.ceil(seconds.length * part) - 1)]
   const ends = boots.map(({ mac, totalUs }) => indexOf(mac) * intervalSeconds + totalUs / 1e6)
