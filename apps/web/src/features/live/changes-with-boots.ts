@@ -43,6 +43,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   storm: false,
   // It covers days: each boot would move nothing that a person sees.
   explore: false,
+  prediction: false,
   experiment: false,
   upload: false,
   placement: false,
