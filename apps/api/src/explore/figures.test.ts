@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { randomNumbers } from '../rules/random-numbers.ts'
+import { randomNumbers } from '../../test/seeded/random-numbers.ts'
 import { binOf, cellsOf, durationEdges, figuresOf, grouped, quantileOf, stepOf, stepsMax } from './figures.ts'
 import type { SampledBoot } from './read-sample.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { randomNumbers } from '../rules/random-numbers.ts'
+import { randomNumbers } from '../../test/seeded/random-numbers.ts'
 import { rankValues } from './rank-attributes.ts'
 
 const count = (value: string, inside: number, outside: number) => ({ attribute: 'site', value, inside, outside })

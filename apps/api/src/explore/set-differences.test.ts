@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { randomNumbers } from '../rules/random-numbers.ts'
+import { randomNumbers } from '../../test/seeded/random-numbers.ts'
 import { medianDifference, medianMin, medianOf, shareDifference } from './set-differences.ts'
 
 const alone = { comparedCount: 1 }

@@ -3,10 +3,10 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
 import { bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { person } from '../../test/matrix/callers.ts'
+import { randomNumbers } from '../../test/seeded/random-numbers.ts'
 import { query } from '../../test/test-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import { makeJoinToken } from '../../test/test-tenant.ts'
-import { randomNumbers } from '../rules/random-numbers.ts'
 import type { CollectionOverview, Overview } from './schema.ts'
 
 const site = useTestSite('viewer')

@@ -6,7 +6,7 @@ import {
   watchBoot,
 } from '../../src/finding/detect/class-watch.ts'
 import { type DevicePace, timeOf } from '../../src/finding/detect/pace.ts'
-import { randomNumbers } from '../../src/rules/random-numbers.ts'
+import { randomNumbers } from './random-numbers.ts'
 
 /** Sets of boots with known causes or none, for the tests and the benchmark of what finds causes. */
 

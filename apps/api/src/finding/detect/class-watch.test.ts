@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type SetOptions, watchSet } from '../../../test/seeded/boot-sets.ts'
-import { randomNumbers } from '../../rules/random-numbers.ts'
+import { randomNumbers } from '../../../test/seeded/random-numbers.ts'
 import { emptyClass, type WatchedBoot, watchBoot } from './class-watch.ts'
 import type { DevicePace } from './pace.ts'
 import { timeOf } from './pace.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { randomNumbers } from '../../rules/random-numbers.ts'
+import { randomNumbers } from '../../../test/seeded/random-numbers.ts'
 import { failingEvidence, scoreAmong, slowerLimit } from './evidence.ts'
 import { normalCdf, normalQuantile } from './normal.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { randomNumbers } from '../../rules/random-numbers.ts'
+import { randomNumbers } from '../../../test/seeded/random-numbers.ts'
 import { DueHeap } from './due-heap.ts'
 
 test('what is due first comes first, whatever was put in meanwhile', () => {

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
 import { bootWith, type EdgeClient } from '../../../test/edge-client.ts'
+import { randomNumbers } from '../../../test/seeded/random-numbers.ts'
 import { type TestSite, useTestSite } from '../../../test/test-site.ts'
 import { dropOldBoots } from '../../boot/keep-boot-partitions.ts'
 import { addSums, emptySums, firstHourKept, placeKey, RollupChanges, type RollupSums } from '../../rules/boot-rollup.ts'
-import { randomNumbers } from '../../rules/random-numbers.ts'
 import { bucketOf, quantileOf } from '../../rules/time-sketch.ts'
 
 const site = useTestSite('viewer')
