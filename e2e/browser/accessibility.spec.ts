@@ -16,6 +16,7 @@ const ofMachines: Places = {
     '/farms',
     '/alerts',
     '/storm',
+    '/network',
     '/findings',
     '/explore',
     '/explore/compare',

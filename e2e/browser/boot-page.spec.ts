@@ -148,6 +148,22 @@ test('a boot names device, edge and vDisk version, and is marked as simulated', 
   await expect(facts.getByText('bootfarm-sim, 1 Gbit/s')).toBeVisible()
 })
 
+test('a boot shows its network, and the report of all of them has its segment', async ({ page }) => {
+  await openReadyBoot(page)
+  const network = page.getByRole('region', { name: 'Network', exact: true })
+  await expect(network.getByText('1 Gbit/s')).toBeVisible()
+  await expect(network.getByText(/^p50 .*, p95 /)).toBeVisible()
+  await expect(network.getByText(/^\d+ of [\d,]+ packets/).first()).toBeVisible()
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Network' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Network' })).toBeVisible()
+  const row = page.getByRole('table', { name: 'Segments and network cards' }).getByRole('row', { name: /bootfarm-sim/ })
+  await expect(row.first()).toContainText(/\d+ Gbit\/s|1\s?Gbit/)
+  await expect(page.getByText(/boots? measured their network/)).toBeVisible()
+  const download = page.waitForEvent('download')
+  await page.getByRole('link', { name: 'CSV' }).click()
+  expect((await download).suggestedFilename()).toMatch(/^network-[\d-]+\.csv$/)
+})
+
 test('a running boot’s page grows phase by phase until it is ready, without a reload or a second request', async ({
   page,
 }) => {

@@ -61,6 +61,7 @@ test('shortcuts open places, are listed, and can be turned off', async ({ page }
     'Farms',
     'Sites',
     'Edges',
+    'Network',
   ])
   // The focus comes back to where it was.
   const sites = navigation.getByRole('link', { name: 'Sites' })

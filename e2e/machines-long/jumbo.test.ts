@@ -120,6 +120,8 @@ describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` ($
     const { report, status, reads } = await boot()
     expect(sizesOf(reads)).toEqual([ethernetFragment])
     expect(report).toMatchObject({ mtu: 1500, outcome: { kind: 'ready' } })
+    expect(report.network).toMatchObject({ mtu: jumboMtu, sizeMax: 8972, size: 1472, lostSize: 4052 })
+    expect(report.network?.lostSizeCount).toBeGreaterThanOrEqual(3)
     expect(status.readBytes / status.packetsIn).toBeLessThan(ethernetFragment)
   })
 

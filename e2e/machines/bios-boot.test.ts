@@ -58,6 +58,15 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
     expect(system?.wire?.maxUs, 'the network has its own time').toBeLessThanOrEqual(system?.fetch?.maxUs ?? 0)
     expect(report.machine).toMatchObject({ driver: 'virtio_net', card: '1af4:0001' })
     expect(report.machine?.memoryMib).toBeGreaterThan(64)
+    const { network } = report
+    expect(network, 'virtio names neither speed nor duplex').toMatchObject({ mtu: 1500, sizeMax: 1472, size: 1472 })
+    expect(network?.carrierChanges ?? 0).toBeLessThanOrEqual(4)
+    expect(network?.toDevice?.packets).toBeGreaterThan((8 << 20) / 1440)
+    // An emulated card without space drops a few.
+    expect(network?.toDevice?.lost).toBeLessThan(0.01 * (network?.toDevice?.packets ?? 0))
+    expect(network?.fromDevice?.packets).toBeGreaterThan(20)
+    expect(network?.fromDevice?.lost).toBe(0)
+    expect(network?.rtt?.count).toBeGreaterThan(10)
     for (const phase of report.phases.slice(0, -1)) expect(phase.durationUs, phase.name).toBeDefined()
 
     expect(machine.output).toMatch(/write cache in RAM is 8\d % full \((19|2\d) of 24 MiB\); at 100 % writes fail/)

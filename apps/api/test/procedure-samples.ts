@@ -49,6 +49,7 @@ export const samples: Record<string, Sample> = {
   'overview.get': {},
   'storm.get': {},
   'explore.get': {},
+  'network.report': {},
   'explore.compare': {},
   'explore.views': {},
   'explore.setViews': { input: () => ({ views: [{ name: randomUUID(), path: '/explore?by=site' }] }) },

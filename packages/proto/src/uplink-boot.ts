@@ -66,6 +66,8 @@ export const transferReport = z.object({
   retransmitted: count.optional(),
   /** Absent: one. */
   requests: count.optional(),
+  /** Of the last request by TFTP: bytes of a block. Absent from older edges. */
+  blockSize: count.min(1).max(65535).optional(),
   /** Of the last request; absent: it lasts, or its end was never observed. */
   outcome: z.enum(transferOutcomes).optional(),
 })
@@ -289,6 +291,44 @@ export const lostReport = z.object({
 })
 export type LostReport = z.infer<typeof lostReport>
 
+const counter = count.max(0xffff_ffff)
+/** The counters are at most the packets. */
+const isWithin = ({ packets, lost }: { packets: number; lost: number }) => lost <= packets
+const tooMany = { path: ['lost'], message: 'more than there were' }
+
+/** What device and edge measured of the network between them (STREAM.md, "What the network does"). */
+export const networkReport = z.object({
+  duplex: z.enum(['half', 'full']).optional(),
+  /** Of the card, in bytes of an IP packet. */
+  mtu: count.max(65535).optional(),
+  linkMbit: counter.optional(),
+  /** Since the device's kernel started; absent: 0, or unknown. */
+  carrierChanges: counter.optional(),
+  receiveErrors: counter.optional(),
+  crcErrors: counter.optional(),
+  receiveDrops: counter.optional(),
+  sendErrors: counter.optional(),
+  socketDrops: counter.optional(),
+  /** UDP payload in bytes: what both cards take, and what passes. */
+  sizeMax: count.max(65535),
+  size: count.max(65535),
+  /** A larger size of which that many packets were sent and none arrived. */
+  lostSize: count.max(65535).optional(),
+  lostSizeCount: count.max(65535).optional(),
+  /** Absent in clear text. */
+  toDevice: z
+    .object({ packets: count, lost: count, runs: counter, runPackets: counter, longestRun: count.max(65535) })
+    .refine(isWithin, tooMany)
+    .optional(),
+  fromDevice: z.object({ packets: count, lost: count }).refine(isWithin, tooMany).optional(),
+  order: z
+    .object({ packets: counter, late: counter, distance: count.max(65535) })
+    .refine(({ packets, late }) => late <= packets, { path: ['late'], message: 'more than there were' })
+    .optional(),
+  rtt: z.object({ count: counter.min(1), minUs: counter, p50Us: counter, p95Us: counter }).optional(),
+})
+export type NetworkReport = z.infer<typeof networkReport>
+
 /** A packet in words, e.g. `TFTP ACK of block 145`. */
 const namedPacket = z.object({ atUs: count, what: untrustedText.min(1) })
 
@@ -332,6 +372,8 @@ export const bootReport = z.object({
       linkMbit: count.max(0xffff_ffff).optional(),
     })
     .optional(),
+  /** Absent from older devices and edges. */
+  network: networkReport.optional(),
   reconnects: count,
   /**
    * When a device that writes at this edge last came back to it, in µs since the start of the boot; absent: never, or

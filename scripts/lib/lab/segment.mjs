@@ -172,6 +172,11 @@ export class Segment {
     this.#switch.lose(edgePort(0), percent, 'meta l4proto { tcp, udp }')
   }
 
+  /** Lets the first edge's card send packet by packet, so that each may be lost by itself. */
+  cutSuperPackets() {
+    this.#edge(0).segmentationOffload('edge0', false)
+  }
+
   /** Loses this share of what arrives at each edge's UDP port. */
   loseAtEdges(percent, udpPort) {
     for (const edge of this.#edges) edge.lose('edge0', percent, `udp dport ${udpPort}`)

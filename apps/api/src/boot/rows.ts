@@ -11,6 +11,7 @@ import { deviceStateOf } from '../rules/device/device-state.ts'
 import { deviceWaitOf } from '../rules/device/device-wait.ts'
 import { type WriteCacheView, writeCacheOf } from '../rules/device/write-cache.ts'
 import { instantAt } from './boot-times.ts'
+import { networkViewOf } from './network-view.ts'
 import type { BootRow } from './read-boots.ts'
 import { readTimesViewOf } from './read-times.ts'
 import { type BootDetail, type BootPhaseView, type BootSummary, guestViewOf, type OfferView } from './schema.ts'
@@ -35,6 +36,7 @@ export interface BootFacts {
   cipher?: BootReport['cipher']
   deviceKey?: BootReport['deviceKey']
   machine?: BootReport['machine']
+  network?: BootReport['network']
   reconnects: number
   resumedUs?: number | undefined
   /** Where it failed over last, and from where. */
@@ -140,6 +142,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
       cipher: facts.cipher ?? null,
       deviceKey: facts.deviceKey?.label ?? null,
       machine: machineOf(facts),
+      network: facts.network ? networkViewOf(facts.network) : null,
       // Only `writeBoots` writes it, from a heartbeat that zod validated against the same list.
       storage: row.storage as BootDetail['facts']['storage'],
       reconnects: facts.reconnects,

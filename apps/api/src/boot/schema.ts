@@ -18,6 +18,7 @@ import { countOrNull, instantOf, listSort } from '../rules/list-sort.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 import { instantAt } from './boot-times.ts'
+import { networkView } from './network-view.ts'
 import { readTimesView } from './read-times.ts'
 
 /** A list as long as anybody reads; the file has all of them. */
@@ -250,6 +251,7 @@ export const bootDetail = bootSummary
           })
           .nullable()
           .describe('What the device says that it is; null before its first report, and from older devices and edges.'),
+        network: networkView.nullable().describe('The network between device and edge; null: nothing was measured.'),
         storage: z
           .enum(storageKinds)
           .nullable()

@@ -375,8 +375,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn onUsed(boots: *Self, used: *const core.stream.Server.UsedUnits) void {
             boots.io.onUsed(used);
             boots.profiles.onUsed(used);
-            const boot =
-                boots.table.get(boots.table.findById(used.boot_id) orelse return) orelse return;
+            const boot = boots.bootById(used.boot_id) orelse return;
             if (boot.isOver()) return;
             boot.read_ahead.onUsed(used.units);
             assert(boot.read_ahead.used_bytes <= boot.read_ahead.asked_bytes);
@@ -389,10 +388,8 @@ pub fn Boots(comptime Io: type) type {
             now_us: u64,
         ) void {
             assert(fetched.reads.count() > 0);
-            const boot =
-                boots.table.get(boots.table.findById(fetched.boot_id) orelse return) orelse return;
-            if (boot.isOver()) return;
-            boot.read_times.onFetched(fetched.reads, now_us -| boot.started_us);
+            const boot = boots.bootById(fetched.boot_id) orelse return;
+            if (!boot.isOver()) boot.read_times.onFetched(fetched.reads, now_us -| boot.started_us);
         }
 
         /// Takes a part of what a device says about its boot.
@@ -402,8 +399,7 @@ pub fn Boots(comptime Io: type) type {
             from: base.Endpoint,
         ) void {
             boots.io.send(.stream, from, account.reply);
-            const ref = boots.table.findById(account.boot_id) orelse return;
-            const boot = boots.table.get(ref) orelse return;
+            const boot = boots.bootById(account.boot_id) orelse return;
             const id, const is_over = .{ boot.identity.id, boot.isOver() };
             boots.reads.addAccount(id, &boot.read_log_slot, is_over, &account.part);
         }
@@ -416,10 +412,20 @@ pub fn Boots(comptime Io: type) type {
 
         /// The device says what it is. Its next report, or the end of its boot, takes that along.
         pub fn onMachine(boots: *Self, said: *const core.stream.Server.DeviceMachine) void {
-            const boot =
-                boots.table.get(boots.table.findById(said.boot_id) orelse return) orelse return;
-            assert(boot.identity.id.eql(said.boot_id));
+            const boot = boots.bootById(said.boot_id) orelse return;
             if (boot.facts.onMachine(&said.machine)) boot.touched = true;
+        }
+
+        /// The same for what it measured of the network: after its boot only the final figures.
+        pub fn onNetwork(boots: *Self, said: *const core.stream.Server.DeviceNetwork) void {
+            const boot = boots.bootById(said.boot_id) orelse return;
+            if (boot.isOver() and !said.network.is_final) return;
+            const is_new = boot.facts.onNetwork(said.session_id, &said.network, said.passed);
+            if (is_new) boot.touched = true;
+        }
+
+        fn bootById(boots: *Self, id: base.Uuid) ?*Boot {
+            return boots.table.get(boots.table.findById(id) orelse return null);
         }
 
         /// Applies a running device's report; returns the order that waits for it.

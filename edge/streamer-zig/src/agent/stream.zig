@@ -193,7 +193,7 @@ pub fn Stream(comptime Io: type) type {
                 .ready => |*ready| port.boots.table.findById(ready.boot_id),
                 .report => |*report| port.boots.table.findById(report.boot_id),
                 .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
-                .present, .lost, .fetched, .account, .machine => null,
+                .present, .lost, .fetched, .account, .machine, .network => null,
             };
             if (sender) |ref| failover.confirm(port.boots, &port.server, ref, at_us);
             switch (step.*) {
@@ -212,6 +212,7 @@ pub fn Stream(comptime Io: type) type {
                 .used => |*used| port.boots.onUsed(used),
                 .fetched => |*fetched| port.boots.onFetched(fetched, at_us),
                 .machine => |*said| port.boots.onMachine(said),
+                .network => |*said| port.boots.onNetwork(said),
                 .write => |*write| port.takeOrder(write.ref, .{
                     .write = .{ .offset = write.offset, .bytes = write.bytes },
                 }),

@@ -401,8 +401,12 @@ pub fn Tftp(comptime Io: type) type {
                 );
             assert(blocks.slot < port.owners.len);
             const owner = port.owners[blocks.slot] orelse return;
-            if (blocks.first == 1)
+            if (blocks.first == 1) {
+                assert(blocks.blksize > 0);
+                const negotiated: core.boot.Transfers.Progress = .{ .block_size = blocks.blksize };
+                loading.onProgress(port.boots, owner.ref, owner.file, now_us, negotiated);
                 port.onFirstBlocks(&port.owners[blocks.slot].?, blocks.blksize, now_us);
+            }
             // `begin` has counted the first acknowledgement.
             const is_counted = datagram.len == 0 or step.events.count > 0;
             port.credit(owner, .{

@@ -192,6 +192,8 @@ test {
     _ = @import("boot/failover.zig");
     _ = @import("boot/guest.zig");
     _ = @import("boot/lost.zig");
+    _ = @import("boot/network.zig");
+    _ = @import("stream/congestion/rtt_sketch.zig");
     _ = @import("boot/handle.zig");
     _ = @import("boot/packets.zig");
     _ = @import("boot/phase.zig");

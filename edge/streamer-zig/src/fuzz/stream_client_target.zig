@@ -117,7 +117,7 @@ const LossyLink = struct {
                 .{ .order = .restart, .order_id = @splat(9) },
                 &reply,
             )),
-            .ignored, .used, .fetched, .machine, .taken, .present => {},
+            .ignored, .used, .fetched, .machine, .network, .taken, .present => {},
         }
     }
 

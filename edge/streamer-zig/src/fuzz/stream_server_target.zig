@@ -144,6 +144,10 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
 /// Packets that version 2 does not have. Nobody here knows a resume secret.
 fn makeNewer(case: *Case, device: *const Device, request_id: u32) stream.Packet {
     if (case.prng.chance(1, 4)) return inSession(device, request_id, .keepalive_ack);
+    if (case.prng.chance(1, 4)) return inSession(device, request_id, .{ .network = .{
+        .is_settled = true,
+        .expected = case.prng.nextU32(),
+    } });
     if (case.prng.chance(1, 3)) return inSession(device, request_id, .{ .machine = .{
         .cpu_count = 4,
         .memory_mib = 8192,
@@ -303,6 +307,10 @@ fn exchange(
         },
         .used => |used| try expect(used.units.count() > 0, "a USED has a unit"),
         .machine => try expect(device.version == .v3, "a MACHINE is of version 3"),
+        .network => |*said| try expect(
+            device.version == .v3 and said.passed.arrived <= said.passed.sent,
+            "a NETWORK is of version 3, and no more arrives than was sent",
+        ),
         .fetched => |fetched| {
             try expect(fetched.reads.count() > 0, "a FETCH_TIMES has a read");
             try expect(device.version == .v3, "a FETCH_TIMES is of version 3");

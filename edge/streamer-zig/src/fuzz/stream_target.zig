@@ -70,6 +70,7 @@ pub fn parser(case: *Case) Violation!bool {
         .cookie, .refuse, .read_error, .no_session, .keepalive, .keepalive_ack => {},
         .ready_ack, .report_ack, .control, .probe, .probe_ack, .lost_ack, .account_ack => {},
         .machine => |machine| try checkMachine(&machine),
+        .network => |network| try expect(network.isValid(), "figures of a NETWORK are valid"),
     }
     var out: [stream.packet_size_max]u8 = undefined;
     const again = stream.emit(packet, &out);
@@ -274,6 +275,7 @@ fn makeBody(
         .machine => in(draw.session_id, draw.request_id, .{
             .machine = makeMachine(&case.prng, draw.bytes[0 .. draw.size % 20]),
         }),
+        .network => in(draw.session_id, draw.request_id, .{ .network = makeNetwork(&case.prng) }),
         .read,
         .data,
         .read_error,
@@ -295,6 +297,28 @@ fn makeBody(
         .account,
         .account_ack,
         => makeReportOrWrite(case, packet_type, draw, room),
+    };
+}
+
+fn makeNetwork(prng: *base.Prng) stream.Network {
+    const size: u16 = @intCast(prng.between(stream.packet_size_min, 4052));
+    const lost_size = prng.chance(1, 2);
+    const expected = prng.nextU32();
+    const ordered = prng.nextU32();
+    const reordered = prng.below(@as(u64, ordered) + 1);
+    return .{
+        .card = .{ .duplex = .half, .mtu = @truncate(prng.nextU32()), .link_mbit = 10 },
+        .is_settled = prng.chance(1, 2),
+        .is_final = prng.chance(1, 2),
+        .size_max = stream.packet_size_max,
+        .size = size,
+        .size_lost = if (lost_size) size + 1 else 0,
+        .size_lost_count = if (lost_size) 3 else 0,
+        .expected = expected,
+        .lost = @intCast(prng.below(@as(u64, expected) + 1)),
+        .ordered = ordered,
+        .reordered = @intCast(reordered),
+        .reorder_max = if (reordered > 0) @truncate(prng.nextU32()) else 0,
     };
 }
 

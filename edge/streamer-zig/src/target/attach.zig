@@ -12,7 +12,8 @@ const sys = @import("host").sys;
 const say = @import("console.zig").say;
 const control = @import("control_socket.zig");
 const kernel_device = @import("kernel_device.zig");
-const machine = @import("machine.zig");
+const machine = @import("machine/machine.zig");
+const NetworkCard = @import("machine/network_card.zig");
 const protection = @import("protection.zig");
 const sys_time = @import("sys_time.zig");
 const EdgeSocket = @import("edge_socket.zig");
@@ -80,6 +81,8 @@ pub fn serve(
     var client = makeClient(&options);
     var edge: EdgeSocket = .init(options.edge);
     if (!openSession(&client, &edge, options, words)) return null;
+    const card: NetworkCard = .open(edge.fd);
+    client.identity.card = card.read(edge.fd);
     const memory = SharedMemory.init() catch {
         _ = fail(words, "no_disk", "no memory for the reads of the disk", .{});
         return null;
@@ -123,6 +126,7 @@ pub fn serve(
             .local = if (local) |*kept| kept else null,
             .takes_writes = takes_writes,
             .proc = proc,
+            .card = card,
             .words = words,
             .options = &options,
             .is_own_machine = system_end.isMachineOf(options.boot_id),
@@ -140,6 +144,7 @@ fn makeClient(options: *const TargetOptions) core.stream.Client {
         .writes_max = core.target.nbd_queue.slots_max,
         .codecs = unpack_rate.codecsOf(options.codec),
         .request_bytes_max = options.read_limit orelse core.stream.Client.read_size_max,
+        .rtt_probe_us = core.stream.Client.rtt_probe_us_default,
     }) catch @panic("reads_memory is too small for the client's reads");
 }
 
@@ -268,6 +273,7 @@ const StreamSetup = struct {
     local: ?*LocalCache,
     takes_writes: bool,
     proc: system_end.ProcFolder,
+    card: NetworkCard,
     words: []const u8,
     options: *const TargetOptions,
     /// The machine runs from this disk. Otherwise it goes on when the disk is lost.
@@ -381,6 +387,7 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .serial = serial,
         .server = server,
         .proc = handover.proc,
+        .card = handover.card,
         .words = handover.words,
         // The read-ahead of an earlier process is lost, and most of the boot is over.
         .ahead = if (serial == 0) ahead_cache.take(

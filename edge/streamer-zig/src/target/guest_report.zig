@@ -40,7 +40,7 @@ pub fn tend(report: *GuestReport, client: *core.stream.Client, now_us: u64) void
         report.look_at_us = now_us + look_interval_us;
         report.look(client, now_us);
     }
-    if (now_us < report.report_at_us) return;
+    if (!report.isDue(now_us)) return;
     report.report_at_us = now_us + report_interval_us;
     const has_cache = report.level.size_bytes > 0;
     client.report(now_us, .{
@@ -51,6 +51,11 @@ pub fn tend(report: *GuestReport, client: *core.stream.Client, now_us: u64) void
         } else null,
         .steps = report.steps.view(),
     });
+}
+
+/// A REPORT goes to the edge now.
+pub fn isDue(report: *const GuestReport, now_us: u64) bool {
+    return now_us >= report.report_at_us;
 }
 
 pub fn deadline(report: *const GuestReport) u64 {

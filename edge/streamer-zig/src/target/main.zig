@@ -216,7 +216,8 @@ test {
     _ = @import("disk_link.zig");
     _ = @import("tpm_device.zig");
     _ = @import("ram_cache.zig");
-    _ = @import("machine.zig");
+    _ = @import("machine/machine.zig");
+    _ = @import("machine/network_card.zig");
     _ = @import("unpack_rate.zig");
     _ = @import("local_disk/block_map.zig");
     _ = @import("local_disk/local_cache.zig");

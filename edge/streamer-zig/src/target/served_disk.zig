@@ -11,6 +11,7 @@ const sys = @import("host").sys;
 const say = @import("console.zig").say;
 const sys_time = @import("sys_time.zig");
 const EdgeSocket = @import("edge_socket.zig");
+const NetworkCard = @import("machine/network_card.zig");
 const Refusals = @import("refusals.zig");
 const Silence = @import("silence.zig");
 const silence_look_us = @import("silence.zig").look_interval_us;
@@ -46,6 +47,7 @@ serial: u32,
 reads_waiting: u32 = 0,
 server: ?control.Server,
 proc: system_end.ProcFolder,
+card: NetworkCard,
 /// From the kernel's command line.
 words: []const u8,
 silence: Silence = .{},
@@ -92,12 +94,17 @@ pub fn run(disk: *ServedDisk) disk_link.Error!void {
         try disk.takeRequests();
         try disk.takeFromLocal();
         try disk.tendAhead(now_us);
+        if (disk.report.isDue(now_us)) disk.lookAtCard();
         disk.report.tend(disk.client, now_us);
         disk.transmit(now_us);
         disk.carryOutOrder(now_us);
         disk.silence.watch(disk.client, disk.edge, now_us);
         disk.wait();
     }
+}
+
+fn lookAtCard(disk: *ServedDisk) void {
+    if (disk.card.read(disk.edge.fd)) |figures| disk.client.identity.card = figures;
 }
 
 /// Repeats what an earlier process reported, in case the edge has not received it.
@@ -583,6 +590,7 @@ fn keepOutcome(
     sentence: []const u8,
 ) void {
     const uptime_us = sys_time.uptimeUs();
+    disk.lookAtCard();
     disk.report.has_outcome = true;
     disk.memory.outcome.set(.{
         .outcome = outcome,

@@ -1,5 +1,6 @@
 import { streamCiphers } from '../../src/stream-ciphers.ts'
 import { guestStepGroups } from '../../src/uplink.ts'
+import { emitNetwork } from './network.ts'
 import {
   helloKinds,
   packetTypes,
@@ -92,6 +93,8 @@ function bodyOf(packet: StreamPacket, version: StreamVersion): Buffer[] {
       return emitAccount(packet)
     case 'machine':
       return emitMachine(packet)
+    case 'network':
+      return emitNetwork(packet)
     case 'lost':
       return emitLost(packet)
     case 'lost_ack':

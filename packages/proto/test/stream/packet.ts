@@ -55,6 +55,7 @@ export const packetTypes = [
   'machine',
   'account',
   'account_ack',
+  'network',
 ] as const
 /** From this one on they are of version 3 alone. */
 export const firstNewPacketType = packetTypes.indexOf('keepalive')
@@ -214,6 +215,39 @@ export type StreamMachine = InSession & {
   link_mbit: number
   driver: string
 }
+export const streamDuplexes = ['unknown', 'half', 'full'] as const
+export type StreamNetwork = InSession & {
+  type: 'network'
+  card: {
+    duplex: (typeof streamDuplexes)[number]
+    mtu: number
+    link_mbit: number
+    carrier_changes: number
+    receive_errors: number
+    crc_errors: number
+    receive_drops: number
+    send_errors: number
+    socket_drops: number
+  }
+  is_settled: boolean
+  is_final: boolean
+  size_max: number
+  size: number
+  size_lost: number
+  size_lost_count: number
+  run_max: number
+  reorder_max: number
+  expected: number
+  lost: number
+  runs: number
+  run_packets: number
+  ordered: number
+  reordered: number
+  rtt_count: number
+  rtt_min_us: number
+  rtt_p50_us: number
+  rtt_p95_us: number
+}
 export type StreamFetchTimes = InSession & {
   type: 'fetch_times'
   /** Request id and µs of each. */
@@ -286,6 +320,7 @@ export type StreamBody =
   | StreamUsed
   | StreamFetchTimes
   | StreamMachine
+  | StreamNetwork
   | StreamAccount
   | StreamData
   | (InSession & { type: 'read_error'; code: (typeof readErrorCodes)[number] })

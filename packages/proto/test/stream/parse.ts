@@ -1,5 +1,6 @@
 import { streamCiphers } from '../../src/stream-ciphers.ts'
 import { guestStepGroups } from '../../src/uplink.ts'
+import { parseNetwork } from './network.ts'
 import {
   firstNewPacketType,
   helloKinds,
@@ -129,6 +130,8 @@ function parseBody(reader: Reader, { version, type, flags, index, session }: Hea
       return parseAccount(reader, session)
     case 'machine':
       return parseMachine(reader, session)
+    case 'network':
+      return parseNetwork(reader, session)
     case 'lost':
       return parseLost(reader)
     case 'lost_ack':

@@ -19,6 +19,7 @@ import { loadRouter } from '../../load/router.ts'
 import { invitationRouter } from '../../member/invitation-router.ts'
 import { memberRouter } from '../../member/router.ts'
 import { serviceAccountRouter } from '../../member/service-account-router.ts'
+import { networkRouter } from '../../network/router.ts'
 import { objectiveRouter } from '../../objective/router.ts'
 import { organizationRouter } from '../../organization/router.ts'
 import { overviewRouter } from '../../overview/router.ts'
@@ -79,6 +80,7 @@ export const appRouter = router({
   prediction: predictionRouter,
   explore: exploreRouter,
   experiment: experimentRouter,
+  network: networkRouter,
   upload: uploadRouter,
   placement: placementRouter,
   diskCapture: diskCaptureRouter,

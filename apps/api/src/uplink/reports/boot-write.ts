@@ -2,6 +2,7 @@ import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { isColdBoot, keptReadTimes } from '../../boot/read-times.ts'
 import type { BootFacts } from '../../boot/rows.ts'
+import { storedNetworkOf } from '../../network/public.ts'
 import { outcomeOfReport } from '../../rules/boot-outcome.ts'
 import { dayText } from '../../rules/utc-day.ts'
 import type { KnownBoot } from './known-boots.ts'
@@ -103,12 +104,15 @@ function writeCacheColumns({ guest }: BootReport, before: KnownBoot | null) {
 /** An integer of PostgreSQL: a device may claim more memory than there is. */
 const memoryMibMax = 2 ** 31 - 1
 
-function machineColumns({ machine }: BootReport) {
+function machineColumns(boot: BootReport) {
+  const { machine, ip } = boot
   const card = [machine?.driver, machine?.card].filter((part) => part !== undefined).join(' ')
   return {
     processors: machine?.processors ?? null,
     memory_mib: machine ? Math.min(machine.memoryMib, memoryMibMax) : null,
     network_card: card || null,
+    segment: ip ? ip.replace(/\d+$/, '0/24') : null,
+    network: storedNetworkOf(boot),
   }
 }
 
@@ -124,6 +128,7 @@ function factsOf(boot: BootReport, edgeId: string): BootFacts {
     cipher: boot.cipher,
     deviceKey: boot.deviceKey,
     machine: boot.machine,
+    network: boot.network,
     reconnects: boot.reconnects,
     resumedUs: boot.resumedUs,
     routerWait: boot.routerWait,

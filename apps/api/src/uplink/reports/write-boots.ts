@@ -171,7 +171,7 @@ const reportedAddresses = Prisma.sql`
     last_boot_machine_id)`
 
 /** Columns of what the device is, and of how its edge read for it. */
-const machine = Prisma.sql`client_arch, is_cold, processors, memory_mib, network_card`
+const machine = Prisma.sql`client_arch, is_cold, processors, memory_mib, network_card, segment, network`
 
 /** Kind of storage of the edge's store, by its last heartbeat: edges that report boots also report themselves. */
 function storageOf({ organizationId, edgeId }: { organizationId: string; edgeId: string }): Prisma.Sql {
@@ -193,7 +193,9 @@ const newerBoot = Prisma.sql`
   processors = coalesce(excluded.processors, boot.processors),
   memory_mib = coalesce(excluded.memory_mib, boot.memory_mib),
   network_card = coalesce(excluded.network_card, boot.network_card),
-  storage = coalesce(excluded.storage, boot.storage)`
+  storage = coalesce(excluded.storage, boot.storage),
+  segment = coalesce(excluded.segment, boot.segment),
+  network = coalesce(excluded.network, boot.network)`
 
 const reportedColumns = Prisma.sql`
   id uuid, received_on date, mac text, is_new boolean, revision bigint, started_at timestamptz,
@@ -201,5 +203,5 @@ const reportedColumns = Prisma.sql`
   duration_us bigint, bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid,
   version_id uuid, menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,
   write_cache_held jsonb, silent_since timestamptz, lost jsonb, is_lost boolean, client_arch integer, is_cold boolean,
-  processors integer, memory_mib integer, network_card text,
+  processors integer, memory_mib integer, network_card text, segment text, network jsonb,
   has_detail boolean, detail_phases jsonb, facts jsonb, guest jsonb`

@@ -19,6 +19,7 @@ import type { BootDetail } from './boot-types'
 import { BootVerdict } from './boot-verdict'
 import { CapturePanel, LastPackets } from './capture-panel'
 import { FilesPanel } from './files/files-panel'
+import { NetworkPanel } from './network-panel'
 import { offerKinds, offersSentence } from './offers'
 import { BootDuration, OriginTags, OutcomeTag } from './outcome-tag'
 import { CriticalPath } from './path/critical-path'
@@ -89,6 +90,7 @@ function Boot({ boot }: { boot: BootDetail }) {
         <Panel title="Details" className="lg:row-span-2">
           <BootFacts boot={boot} />
         </Panel>
+        <NetworkPanel boot={boot} />
         <WriteCachePanel boot={boot} />
         {readSizes.length > 0 && (
           <Panel title="Reads by size" aside="upper limit of each size, as sent over the network">

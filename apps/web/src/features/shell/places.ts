@@ -48,6 +48,7 @@ export const placeGroups: PlaceGroup[] = [
       { href: '/farms', title: 'Farms', icon: 'farm', key: 'f' },
       { href: '/sites', title: 'Sites', icon: 'site', key: 's', also: '/collections' },
       { href: '/edges', title: 'Edges', icon: 'edge', key: 'e' },
+      { href: '/network', title: 'Network', icon: 'network', key: 'q' },
     ],
   },
   {

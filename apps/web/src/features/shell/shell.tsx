@@ -92,7 +92,7 @@ function SkipLink() {
 
 function SideBar({ session, theme }: { session: SessionView; theme: Theme }) {
   return (
-    <div className="sticky top-0 hidden h-dvh w-54 shrink-0 flex-col gap-4 border-line border-r p-3 md:flex">
+    <div className="sticky top-0 hidden h-dvh w-54 shrink-0 flex-col gap-4 border-line border-r p-3 md:flex print:hidden">
       <PageLink href="/" className="flex h-8 items-center rounded-md px-2" aria-label="Bootfarm, overview">
         <Logo />
       </PageLink>
@@ -119,7 +119,7 @@ function ShellFoot({ session, theme }: { session: SessionView; theme: Theme }) {
 
 function TopBar({ session, theme }: { session: SessionView; theme: Theme }) {
   return (
-    <div className="sticky top-0 z-30 flex h-12 items-center gap-3 border-line border-b bg-canvas/90 px-4 backdrop-blur sm:px-6 lg:px-8">
+    <div className="sticky top-0 z-30 flex h-12 items-center gap-3 border-line border-b bg-canvas/90 px-4 backdrop-blur sm:px-6 lg:px-8 print:hidden">
       <MobileMenu>
         <ShellFoot session={session} theme={theme} />
       </MobileMenu>

@@ -38,6 +38,7 @@ pub fn onProgress(boots: anytype, ref: Ref, file: u8, at_us: u64, step: Transfer
 fn loadingBoot(boots: anytype, ref: Ref) ?*Boot {
     const boot = boots.table.get(ref) orelse return null;
     if (boot.isOver() or boot.stream_was_open) return null;
+    assert(boot.outcome == null);
     boot.touched = true;
     return boot;
 }

@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
+const Network = @import("network.zig");
 const assert = std.debug.assert;
 
 /// The first program that the device was told to load.
@@ -44,6 +45,20 @@ pub const Facts = struct {
     cipher: ?stream.Cipher = null,
     program: ?Program = null,
     machine: ?Machine = null,
+    network: ?Network = null,
+
+    /// The same for what the device measured of the network in a session.
+    pub fn onNetwork(
+        facts: *Facts,
+        session_id: u64,
+        said: *const stream.Network,
+        passed: Network.Passed,
+    ) bool {
+        assert(said.isValid());
+        if (facts.network) |*known| return known.take(session_id, said, passed);
+        facts.network = .init(session_id, said, passed);
+        return true;
+    }
 
     /// Returns whether that is new.
     pub fn onMachine(facts: *Facts, said: *const stream.Machine) bool {

@@ -1,9 +1,9 @@
 //! Encodes a boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in
-//! src/uplink.ts), at most 4 KiB plus its read times, transfers and series, which have capacities
-//! of their own. If it does not fit, parts are dropped in this order: the device's shortest units
-//! down to 12 steps in all, offers down to four, shortest gaps, size histograms, the loader's
-//! steps, read times by phase, read times, text chosen by devices and servers, offers down to two,
-//! the device's other steps, all offers, earliest phases.
+//! src/uplink.ts), at most 4 KiB plus its read times, transfers, series and network, which have
+//! capacities of their own. If it does not fit, parts are dropped in this order: the device's
+//! shortest units down to 12 steps in all, offers down to four, shortest gaps, size histograms, the
+//! loader's steps, read times by phase, read times, text chosen by devices and servers, offers down
+//! to two, the device's other steps, all offers, earliest phases.
 
 const std = @import("std");
 const base = @import("base");
@@ -13,6 +13,7 @@ const boot_packets = @import("packets.zig");
 const BootReadTimes = @import("read_times.zig");
 const Guest = @import("guest.zig");
 const Machine = @import("facts.zig").Machine;
+const Network = @import("network.zig");
 const LoaderSteps = @import("loader_steps.zig");
 const LostDevice = @import("lost.zig");
 const Series = @import("traffic/series.zig");
@@ -32,9 +33,11 @@ const size_of_times_max = 2048;
 const size_of_transfers_max = 2048;
 /// Each bucket has at most 10 + 5 + 5 digits and three commas.
 const size_of_series_max = 100 + 23 * Series.buckets_max;
+/// All of its numbers at their longest.
+const size_of_network_max = 1024;
 /// For the boot and for each of two phases.
-pub const size_max =
-    size_bare_max + 3 * size_of_times_max + size_of_transfers_max + size_of_series_max;
+pub const size_max = size_bare_max + 3 * size_of_times_max + size_of_transfers_max +
+    size_of_series_max + size_of_network_max;
 
 /// JSON numbers stay exact up to here.
 pub const number_max = (1 << 53) - 1;
@@ -149,6 +152,7 @@ fn write(
     if (cut.loader_steps) try writeLoaderSteps(&json, &boot.loader_steps);
     try writeTransfers(&json, &boot.transfers);
     try writeSeries(&json, &boot.series);
+    if (boot.facts.network) |*network| try writeNetwork(&json, network);
     if (cut.read_times) try writeReadTimes(&json, &boot.read_times, cut.read_phases);
     if (cut.offers_kept > 0) try writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
     if (cut.texts and boot.menu_entry.size > 0)
@@ -219,6 +223,65 @@ fn writeMachine(json: *Stringify, machine: *const Machine) Stringify.Error!void 
     try json.endObject();
 }
 
+/// Counts of 0 and what is not known are left out.
+fn writeNetwork(json: *Stringify, network: *const Network) Stringify.Error!void {
+    const said = &network.said;
+    try json.objectField("network");
+    try json.beginObject();
+    if (said.card.duplex != .unknown) try field(json, "duplex", @tagName(said.card.duplex));
+    inline for (.{
+        .{ "mtu", said.card.mtu },
+        .{ "linkMbit", said.card.link_mbit },
+        .{ "carrierChanges", said.card.carrier_changes },
+        .{ "receiveErrors", said.card.receive_errors },
+        .{ "crcErrors", said.card.crc_errors },
+        .{ "receiveDrops", said.card.receive_drops },
+        .{ "sendErrors", said.card.send_errors },
+        .{ "socketDrops", said.card.socket_drops },
+        .{ "lostSize", said.size_lost },
+        .{ "lostSizeCount", said.size_lost_count },
+    }) |entry| if (entry[1] > 0) try number(json, entry[0], entry[1]);
+    try number(json, "sizeMax", said.size_max);
+    try number(json, "size", said.size);
+    const down = network.toDevice();
+    if (down.expected > 0) {
+        try json.objectField("toDevice");
+        try json.beginObject();
+        try number(json, "packets", down.expected);
+        try number(json, "lost", down.lost);
+        try number(json, "runs", said.runs);
+        try number(json, "runPackets", said.run_packets);
+        try number(json, "longestRun", said.run_max);
+        try json.endObject();
+    }
+    const up = network.fromDevice();
+    if (up.expected > 0) {
+        try json.objectField("fromDevice");
+        try json.beginObject();
+        try number(json, "packets", up.expected);
+        try number(json, "lost", up.lost);
+        try json.endObject();
+    }
+    if (said.ordered > 0) {
+        try json.objectField("order");
+        try json.beginObject();
+        try number(json, "packets", said.ordered);
+        try number(json, "late", said.reordered);
+        try number(json, "distance", said.reorder_max);
+        try json.endObject();
+    }
+    if (said.rtt_count > 0) {
+        try json.objectField("rtt");
+        try json.beginObject();
+        try number(json, "count", said.rtt_count);
+        try number(json, "minUs", said.rtt_min_us);
+        try number(json, "p50Us", said.rtt_p50_us);
+        try number(json, "p95Us", said.rtt_p95_us);
+        try json.endObject();
+    }
+    try json.endObject();
+}
+
 /// Writes nothing if there are none; a step without its end is in progress, or was left off.
 fn writeLoaderSteps(json: *Stringify, loader: *const LoaderSteps) Stringify.Error!void {
     for (loader.steps) |slot| {
@@ -238,14 +301,16 @@ fn writeLoaderSteps(json: *Stringify, loader: *const LoaderSteps) Stringify.Erro
     try json.endArray();
 }
 
-/// What transfers and series take: they displace nothing else, and nothing displaces them.
+/// What transfers, series and network take: they displace nothing else, and nothing displaces them.
 fn sizeOfFiles(boot: *const Boot) usize {
-    var discarded: [size_of_transfers_max + size_of_series_max]u8 = undefined;
+    var discarded: [size_of_transfers_max + size_of_series_max + size_of_network_max]u8 =
+        undefined;
     var scratch: std.Io.Writer = .fixed(&discarded);
     var json: Stringify = .{ .writer = &scratch };
     json.beginObject() catch unreachable;
     writeTransfers(&json, &boot.transfers) catch unreachable;
     writeSeries(&json, &boot.series) catch unreachable;
+    if (boot.facts.network) |*network| writeNetwork(&json, network) catch unreachable;
     return scratch.buffered().len;
 }
 
@@ -280,6 +345,7 @@ fn writeTransfer(json: *Stringify, transfer: *const Transfers.Transfer) Stringif
     try number(json, "bytes", transfer.bytes);
     if (transfer.retransmitted > 0) try number(json, "retransmitted", transfer.retransmitted);
     if (transfer.requests > 1) try number(json, "requests", transfer.requests);
+    if (transfer.block_size > 0) try number(json, "blockSize", transfer.block_size);
     if (transfer.outcome) |outcome| try field(json, "outcome", @tagName(outcome));
     try json.endObject();
 }

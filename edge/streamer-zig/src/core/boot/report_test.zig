@@ -581,3 +581,79 @@ test "what the device says that it is lies in the report, and what it does not k
         "\"driver\":\"e1000\\\"e\",\"linkMbit\":2500}";
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), full) != null);
 }
+
+test "what was measured of the network lies in the report, without what is unknown" {
+    var boot = testBoot();
+    var buffer: [size_max]u8 = undefined;
+    _ = boot.facts.onNetwork(1, &.{}, .{});
+    const bare = "\"network\":{\"sizeMax\":548,\"size\":548}";
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), bare) != null);
+    _ = boot.facts.onNetwork(1, &.{
+        .card = .{ .duplex = .half, .mtu = 9000, .link_mbit = 100, .crc_errors = 3 },
+        .is_settled = true,
+        .size_max = 8972,
+        .size = 1472,
+        .size_lost = 4052,
+        .size_lost_count = 3,
+        .expected = 100,
+        .lost = 8,
+        .runs = 2,
+        .run_packets = 6,
+        .run_max = 5,
+        .ordered = 90,
+        .reordered = 1,
+        .reorder_max = 2,
+        .rtt_count = 4,
+        .rtt_min_us = 90,
+        .rtt_p50_us = 100,
+        .rtt_p95_us = 200,
+    }, .{ .sent = 50, .arrived = 49, .skipped = 2 });
+    const full = "\"network\":{\"duplex\":\"half\",\"mtu\":9000,\"linkMbit\":100," ++
+        "\"crcErrors\":3," ++
+        "\"lostSize\":4052,\"lostSizeCount\":3,\"sizeMax\":8972,\"size\":1472," ++
+        "\"toDevice\":{\"packets\":98,\"lost\":6,\"runs\":2,\"runPackets\":6,\"longestRun\":5}," ++
+        "\"fromDevice\":{\"packets\":50,\"lost\":1}," ++
+        "\"order\":{\"packets\":90,\"late\":1,\"distance\":2}," ++
+        "\"rtt\":{\"count\":4,\"minUs\":90,\"p50Us\":100,\"p95Us\":200}}";
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), full) != null);
+}
+
+test "the longest figures of a network fit their part of the report" {
+    const most = std.math.maxInt(u32);
+    var boot = testBoot();
+    _ = boot.facts.onNetwork(1, &.{
+        .card = .{
+            .duplex = .half,
+            .mtu = 65535,
+            .link_mbit = most,
+            .carrier_changes = most,
+            .receive_errors = most,
+            .crc_errors = most,
+            .receive_drops = most,
+            .send_errors = most,
+            .socket_drops = most,
+        },
+        .is_settled = true,
+        .size_max = 8972,
+        .size = 8971,
+        .size_lost = 8972,
+        .size_lost_count = 65535,
+        .expected = most,
+        .lost = most,
+        .runs = most,
+        .run_packets = most,
+        .run_max = 65535,
+        .ordered = most,
+        .reordered = most,
+        .reorder_max = 65535,
+        .rtt_count = most,
+        .rtt_min_us = most,
+        .rtt_p50_us = most,
+        .rtt_p95_us = most,
+    }, .{ .sent = std.math.maxInt(u64), .arrived = 0 });
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    const begin = std.mem.find(u8, text, "\"network\":").?;
+    const end = std.mem.find(u8, text[begin..], "}}").?;
+    try testing.expect(end + 2 < 1024);
+}

@@ -160,6 +160,7 @@ pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device 
         .reads_max = reads_depth + ReadAhead.client_places,
         .writes_max = profile.writes_max,
         .codecs = StreamClient.codecs,
+        .rtt_probe_us = StreamClient.rtt_probe_us_default,
     });
     errdefer client.deinit(gpa);
     if (profile.read_ahead_bytes < ReadAhead.cache_size_min)
@@ -550,6 +551,9 @@ const simulated_machine: wire.stream.Machine = .{
     .driver = wire.stream.Machine.paddedDriver("bootfarm-sim"),
 };
 
+const simulated_card: wire.stream.NetworkCard =
+    .{ .duplex = .full, .mtu = 1500, .link_mbit = 1000 };
+
 fn beginStream(device: *Device, now_us: u64) void {
     assert(device.plan != null);
     const plan = &device.plan.?;
@@ -567,6 +571,7 @@ fn beginStream(device: *Device, now_us: u64) void {
         .edge = plan.stream,
         .device_key = if (device.profile.key) |*key| key.public_key else null,
         .machine = simulated_machine,
+        .card = simulated_card,
     });
 }
 

@@ -27,6 +27,9 @@ pub const Link = struct {
     /// The packet with this number, counted from 0 in each direction, is lost.
     lose_to_device: []const u64 = &.{},
     sent_to_device: u64 = 0,
+    /// By chance, in each direction.
+    lost_to_device: u64 = 0,
+    lost_to_edge: u64 = 0,
 
     pub fn deinit(link: *Link) void {
         link.flights.deinit(testing.allocator);
@@ -38,7 +41,10 @@ pub const Link = struct {
             for (link.lose_to_device) |number| if (number == link.sent_to_device) return;
         }
         if (packet.len > link.packet_size_max) return;
-        if (link.prng.chance(link.loss_percent, 100)) return;
+        if (link.prng.chance(link.loss_percent, 100)) {
+            if (to_device) link.lost_to_device += 1 else link.lost_to_edge += 1;
+            return;
+        }
         const copies: u8 = if (link.prng.chance(link.duplicate_percent, 100)) 2 else 1;
         for (0..copies) |_| {
             assert(packet.len <= link.packet_size_max);

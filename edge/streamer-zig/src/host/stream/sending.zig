@@ -53,6 +53,9 @@ pub fn sendRead(
         // Packets that were not sent are sealed again later: no two packets ever share a counter.
         const taken = socket.sendPackets(sealer.to(), sealed[0..filled], packet_size);
         done += @intCast(taken);
-        if (taken < count) return .{ .some = done };
+        if (taken < count) {
+            sealer.skip(count - taken);
+            return .{ .some = done };
+        }
     }
 }

@@ -225,7 +225,7 @@ fn handle(shard: *StreamShard, datagram: *const UdpSocket.Datagram, now_us: u64)
         ),
         // The cases above are all that a READ can become.
         .taken, .admit, .probe, .used, .write, .control, .ready, .report => unreachable,
-        .present, .lost, .fetched, .account, .machine => unreachable,
+        .present, .lost, .fetched, .account, .machine, .network => unreachable,
     }
 }
 

@@ -52,6 +52,7 @@ pub const DeviceSide = struct {
             .codecs = options.codecs,
             .ciphers = link.ciphersFor(mutant),
             .outstanding_bytes_max = options.outstanding_bytes_max,
+            .rtt_probe_us = Client.rtt_probe_us_default,
         }) };
     }
 
@@ -66,6 +67,7 @@ pub const DeviceSide = struct {
             .token = identity.token,
             .nonce_seed = identity.nonce_seed,
             .edge = identity.edge,
+            .card = .{},
         });
     }
 

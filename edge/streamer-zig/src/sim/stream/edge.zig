@@ -398,7 +398,7 @@ fn handle(edge: *StreamEdge, process: *Process, datagram: *const agent.stream.Da
         .admit => edge.noteClaim(from),
         .taken => if (edge.mutant == .whole_without_a_fragment) edge_mutants.completeWrite(server),
         .read, .probe, .used, .write, .control, .ready, .report => {},
-        .present, .lost, .fetched, .account, .machine => {},
+        .present, .lost, .fetched, .account, .machine, .network => {},
     }
     stream.handle(&step, datagram, now_us);
     edge.checkDrops(&step, server.ignored.total() - ignored_before);
@@ -410,7 +410,7 @@ fn handle(edge: *StreamEdge, process: *Process, datagram: *const agent.stream.Da
         .ready => |*ready| edge.noteHeard(ready.boot_id),
         .report => |*report| edge.noteHeard(report.boot_id),
         .ignored, .reply, .taken, .read, .probe, .used, .write, .control => {},
-        .present, .lost, .fetched, .account, .machine => {},
+        .present, .lost, .fetched, .account, .machine, .network => {},
     }
     if (edge.mutant == .write_carried_out_again and step == .write) edge.planAgain(&step.write);
     if (!is_repeated or edge.is_mutating) return;

@@ -9,7 +9,7 @@ const Cursor = base.Cursor;
 
 const header_size = 16;
 pub const machine_size = 48;
-pub const driver_size_max = 16;
+const driver_size_max = 16;
 
 pub const Machine = struct {
     /// Processors that its system may use; not 0.

@@ -13,6 +13,7 @@ pub const profile = @import("profile.zig");
 const hello_packets = @import("hello.zig");
 const lost_packets = @import("lost.zig");
 const machine_packet = @import("machine.zig");
+const network_packet = @import("network.zig");
 const times = @import("times.zig");
 const welcome_packet = @import("welcome.zig");
 pub const writes = @import("writes.zig");
@@ -111,6 +112,9 @@ pub const FetchTimes = fetch_times.FetchTimes;
 pub const FetchTimeBuffer = fetch_times.FetchTimeBuffer;
 pub const Machine = machine_packet.Machine;
 pub const machine_size = machine_packet.machine_size;
+pub const Network = network_packet.Network;
+pub const NetworkCard = network_packet.Card;
+pub const Duplex = network_packet.Duplex;
 pub const fetch_times_max = fetch_times.reads_max;
 pub const fetch_times_later_ids_max = fetch_times.later_ids_max;
 
@@ -198,6 +202,7 @@ pub const Type = enum(u8) {
     machine = 23,
     account = 24,
     account_ack = 25,
+    network = 26,
 
     /// Whether its packets are outside of every session.
     fn isOutside(kind: Type) bool {
@@ -245,6 +250,7 @@ pub const Body = union(Type) {
     machine: Machine,
     account: Account,
     account_ack,
+    network: Network,
 };
 
 /// Requests an answer of `size` bytes of UDP payload, to test whether it arrives.
@@ -418,6 +424,7 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .machine => .{ .machine = try machine_packet.parse(bytes) },
         .account => .{ .account = try account.parse(bytes) },
         .account_ack => if (bytes.len == header_size) .account_ack else return error.WrongSize,
+        .network => .{ .network = try network_packet.parse(bytes) },
         .ready => .{ .ready = try parseReady(bytes) },
         .ready_ack => if (bytes.len == ready_ack_size) .ready_ack else return error.WrongSize,
         .report => .{ .report = try guest.parseReport(bytes) },
@@ -473,6 +480,7 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
         .lost_ack => |*ack| return lost_packets.emitLostAck(ack, out),
         .fetch_times => |reads| return fetch_times.emit(reads, out),
         .machine => |*machine| return machine_packet.emit(machine, out),
+        .network => |*network| return network_packet.emit(network, out),
         .ready => |ready| return emitReady(ready, out),
         .report => |report| return guest.emitReport(report, out),
         .report_ack => |ack| return guest.emitReportAck(ack, out),
@@ -737,6 +745,7 @@ test {
     _ = guest;
     _ = lost_packets;
     _ = machine_packet;
+    _ = network_packet;
     _ = profile;
     _ = @import("stream_test.zig");
 }

@@ -66,6 +66,13 @@ fn expectField(comptime T: type, expected: std.json.Value, actual: T) !void {
                 try testing.expectEqual(pair.array.items[0].integer, read.request_id);
                 try testing.expectEqual(pair.array.items[1].integer, read.fetch_us);
             }
+        } else if (T == stream.NetworkCard) {
+            inline for (comptime std.meta.fieldNames(T)) |name|
+                try expectField(
+                    @FieldType(T, name),
+                    expected.object.get(name).?,
+                    @field(actual, name),
+                );
         } else {
             comptime std.debug.assert(T == stream.Ranges);
             try testing.expectEqual(expected.array.items.len, actual.count());

@@ -13,6 +13,7 @@ import { bootFile } from './boot-file.ts'
 import { deviceExport } from './device-export.ts'
 import { experimentExport } from './experiment-export.ts'
 import type { FileOperation } from './file-operation.ts'
+import { networkExport } from './network-export.ts'
 
 /** A file operation with what serving and describing it takes. */
 export interface DescribedFile extends FileOperation, OperationInput {}
@@ -24,6 +25,7 @@ export const fileOperations: DescribedFile[] = [
   bootFile,
   deviceExport,
   experimentExport,
+  networkExport,
 ].map((operation) => ({
   ...operation,
   ...inputParts(operation.id, { method: 'GET', path: operation.path }, operation.input),

@@ -19,6 +19,7 @@ export const tagTexts: Record<string, string> = {
   discovered: 'Unregistered machines, and the rules that adopt them.',
   boot: 'Boots of devices, phase by phase.',
   explore: 'Boots by time and duration, their figures over time, and what slow ones have in common.',
+  network: 'What boots measure of the networks between edges and devices.',
   finding: 'Changes that made boots slower or fail more often, with their evidence.',
   storm: 'Every device of a part of the organization at once, by phase.',
   prediction: 'How long boots would take that were never made.',

@@ -40,11 +40,18 @@ pub const Transfer = struct {
     /// Blocks of TFTP, or segments of TCP.
     retransmitted: u32 = 0,
     requests: u32 = 1,
+    /// Of the last request by TFTP, in bytes; 0 before its first block, and after a restart.
+    block_size: u16 = 0,
     /// Of the last request; null while it runs, and if its end was never observed.
     outcome: ?Outcome = null,
 };
 
-pub const Progress = struct { bytes: u64 = 0, retransmitted: u64 = 0, outcome: ?Outcome = null };
+pub const Progress = struct {
+    bytes: u64 = 0,
+    retransmitted: u64 = 0,
+    block_size: u16 = 0,
+    outcome: ?Outcome = null,
+};
 
 slots: [count_max]?Transfer = @splat(null),
 /// Requests of files that had no slot.
@@ -97,6 +104,7 @@ pub fn onProgress(transfers: *Transfers, index: u8, at_us: u64, progress: Progre
     known.bytes +|= progress.bytes;
     known.retransmitted +|= std.math.cast(u32, progress.retransmitted) orelse
         std.math.maxInt(u32);
+    if (progress.block_size > 0) known.block_size = progress.block_size;
     known.outcome = progress.outcome orelse known.outcome;
     assert(known.last_us >= known.start_us);
 }
@@ -165,6 +173,7 @@ test "each file counts once, whatever number of requests it takes" {
     const other = transfers.onRequest(150, .tftp, "kernel");
     try testing.expect(kernel != other);
     transfers.onProgress(kernel, 300, .{ .bytes = 1000, .retransmitted = 2 });
+    transfers.onProgress(kernel, 240, .{ .block_size = 1468 });
     transfers.onProgress(kernel, 250, .{ .bytes = 24, .outcome = .done });
     try testing.expectEqual(Outcome.done, transfers.slots[kernel].?.outcome.?);
     try testing.expectEqual(kernel, transfers.onRequest(400, .http, "kernel"));
@@ -172,6 +181,7 @@ test "each file counts once, whatever number of requests it takes" {
     try testing.expectEqual(null, known.outcome);
     try testing.expectEqual(2, known.requests);
     try testing.expectEqual(1024, known.bytes);
+    try testing.expectEqual(1468, known.block_size);
     try testing.expectEqual(2, known.retransmitted);
     try testing.expectEqual(100, known.start_us);
     try testing.expectEqual(400, known.last_us);

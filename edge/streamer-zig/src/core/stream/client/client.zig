@@ -29,6 +29,7 @@ const CongestionWindow = @import("../congestion/window.zig");
 const step = @import("step.zig");
 const WriteQueue = @import("writes.zig");
 const AccountPart = @import("account_part.zig");
+const NetworkTally = @import("network_tally.zig");
 const ReportState = @import("report.zig");
 const assert = std.debug.assert;
 
@@ -36,6 +37,8 @@ pub const StreamClient = @This();
 
 pub const hello_timeout_us_first = step.hello_timeout_us_first;
 pub const silence_us_max = 10 * std.time.us_per_s;
+/// For programs that report what the network does.
+pub const rtt_probe_us_default = 250 * std.time.us_per_ms;
 /// A read is at most as long as every edge promises to serve.
 pub const read_size_max = wire.read_size_promised;
 /// Reads that are split use this many extra slots for their parts, all together.
@@ -77,6 +80,8 @@ fetched: FetchedReads = .{},
 /// Packets of this session that told the edge what the machine is.
 machine_sent: u8 = 0,
 report_state: ReportState = .{},
+/// What was measured of the path from the edge.
+network: NetworkTally = .{},
 /// A part of the device's account that the edge has not acknowledged.
 account: AccountPart = .{},
 /// The edge's question "still there?" that is not answered yet.
@@ -263,6 +268,7 @@ pub fn reportReady(
     assert(client.state != .idle);
     client.onWaiting(now_us);
     client.times.is_over = true;
+    if (client.networkView()) |view| client.network.finish(view);
     client.ready = .{
         .outcome = outcome,
         .uptime_us = uptime_us,
@@ -281,6 +287,7 @@ pub fn reportReady(
 pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
     assert(client.state != .idle);
     client.report_state.set(now_us, said, &client.times);
+    client.network.onReport();
     client.sendReport(now_us);
 }
 
@@ -389,7 +396,7 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
             return taken;
         },
         .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
-        .keepalive_ack, .lost, .fetch_times, .account, .machine => return false,
+        .keepalive_ack, .lost, .fetch_times, .account, .machine, .network => return false,
     }
     const parsed = wire.parse(packet) catch return false;
     return switch (parsed.body) {
@@ -403,7 +410,9 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
 /// A packet smaller than reads request may have arrived.
 fn onPacketSize(client: *StreamClient, now_us: u64, packet: []const u8) void {
     assert(client.state == .established);
-    if (packet.len < client.path.size and client.path.onSmall(now_us)) client.restart();
+    if (packet.len >= client.path.size or !client.path.onSmall(now_us)) return;
+    client.network.excuse(&client.protection);
+    client.restart();
 }
 
 /// The edge has lost the session; the answer names a packet of this device, which nobody else can
@@ -469,6 +478,8 @@ pub fn deadline(client: *const StreamClient) ?u64 {
     if (account_at) |at| earliest = @min(earliest orelse at, at);
     if (reads_in_flight.deadline(client)) |at| earliest = @min(earliest orelse at, at);
     if (client.path.probeAt()) |at| earliest = @min(earliest orelse at, at);
+    if (client.network.probeAt(client.options.rtt_probe_us)) |at|
+        earliest = @min(earliest orelse at, at);
     if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
     if (client.livenessProbeAt()) |at| earliest = @min(earliest orelse at, at);
     return earliest;
@@ -518,6 +529,7 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
         .probe_ack => |size| {
             client.path.onProven(size + client.protection.overhead());
             client.writes.onProbeAnswer(now_us, packet.request_id);
+            client.network.onProbeAnswer(now_us, packet.request_id);
         },
         .ready_ack => {
             const ready = &(client.ready orelse return false);
@@ -563,6 +575,16 @@ pub fn restart(client: *StreamClient) void {
             read.send_record = client.window.onSentBefore(read.missingBytes());
     }
     client.writes.restart(fragment_size);
+}
+
+/// Null: the caller has not said which card it has, and so measures nothing.
+pub fn networkView(client: *const StreamClient) ?NetworkTally.View {
+    return .{
+        .card = client.identity.card orelse return null,
+        .protection = &client.protection,
+        .path = &client.path,
+        .is_settled = client.inFlightBytes() == 0,
+    };
 }
 
 /// Returns the slots that may hold a read.
@@ -648,6 +670,8 @@ pub fn onWaiting(client: *StreamClient, now_us: u64) void {
 test {
     _ = @import("client_test.zig");
     _ = FetchedReads;
+    _ = @import("network_tally_test.zig");
+    _ = NetworkTally;
     _ = @import("packed_answers_test.zig");
     _ = @import("report_test.zig");
     _ = @import("hello_test.zig");

@@ -12,7 +12,7 @@ const testing = std.testing;
 const assert = std.debug.assert;
 
 const disk_size = 4 << 20;
-const boot_id: base.Uuid = .{ .bytes = @splat(0xb0) };
+pub const boot_id: base.Uuid = .{ .bytes = @splat(0xb0) };
 const address: base.Endpoint = .{ .ip = .init(127, 77, 0, 10), .port = 40000 };
 
 /// Computes the disk's content from the offset, so that no disk is stored.
@@ -65,6 +65,10 @@ pub const StreamFixture = struct {
     reads_timed: u64 = 0,
     write_cache_used: u64 = 0,
     uptime_us: u64 = 0,
+    /// The newest NETWORK, and what the link had lost until it arrived.
+    network: ?StreamServer.DeviceNetwork = null,
+    lost_to_device: u64 = 0,
+    lost_to_edge: u64 = 0,
 
     pub fn init(link: Link) !StreamFixture {
         return initWith(link, .{});
@@ -188,6 +192,7 @@ pub const StreamFixture = struct {
             .probe => |probe| try fixture.link.answerProbe(fixture.now_us, &fixture.server, probe),
             .write, .control, .taken, .used => return error.UnexpectedWrite,
             .fetched, .machine => {},
+            .network => |said| fixture.noteNetwork(&said),
             .present => fixture.present_count += 1,
             .lost => |lost| {
                 fixture.lost_count += 1;
@@ -223,6 +228,12 @@ pub const StreamFixture = struct {
                 );
             },
         }
+    }
+
+    fn noteNetwork(fixture: *StreamFixture, said: *const StreamServer.DeviceNetwork) void {
+        fixture.network = said.*;
+        fixture.lost_to_device = fixture.link.lost_to_device;
+        fixture.lost_to_edge = fixture.link.lost_to_edge;
     }
 
     fn answerRead(fixture: *StreamFixture, read: *const StreamServer.ReadRequest) !void {

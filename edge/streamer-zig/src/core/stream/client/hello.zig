@@ -280,7 +280,9 @@ fn establish(client: *StreamClient, now_us: u64, opened: OpenedWelcome) bool {
     client.machine_sent = 0;
     client.failover.settle(now_us, welcome.failover);
     client.session = session;
+    client.network.settle(&client.protection, &client.path);
     client.protection = opened.protection.*;
+    client.protection.beginCount();
     sampleRtt(client, now_us);
     client.path.begin(now_us, size_max, opened.size);
     client.transition(.established);

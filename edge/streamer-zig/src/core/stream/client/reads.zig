@@ -47,6 +47,7 @@ pub fn receiveFragment(
         return true;
     };
     const before = read.arrivedBytes();
+    const beyond = read.highest[0];
     switch (read.accept(now_us, fragment)) {
         .mismatch => return false,
         .duplicate => {
@@ -66,6 +67,7 @@ pub fn receiveFragment(
         .is_last = read.attempt == 0 and read.isComplete(),
     });
     assert(read.received_count > 0);
+    if (read.attempt == 0) client.network.onFragment(fragment.index, beyond);
     client.path.onReceived(@intCast(
         wire.header_size + read.prefixSize() + fragment.payload.len + wire.tag_size,
     ));
@@ -213,6 +215,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         // The missing fragments may have arrived since.
         if (missing == 0) continue;
         const bytes = read.bytesOf(ranges.view());
+        if (read.received_count > 0) client.network.onHoles(ranges.view());
         assert(missing <= read.fragment_count);
         assert(bytes <= read.buffer.len);
         if (read.is_refused)

@@ -1,5 +1,5 @@
 //! What a device sends besides its reads (packages/proto/STREAM.md): USED, writes, READY, REPORT,
-//! FETCH_TIMES, MACHINE and PROBE, each when due.
+//! FETCH_TIMES, MACHINE, NETWORK and PROBE, each when due.
 
 const std = @import("std");
 const wire = @import("wire").stream;
@@ -30,6 +30,7 @@ pub fn transmitReady(
     // With READY the edge has everything of the boot.
     if (transmitUsed(client, out)) |packet| return packet;
     if (emitFetchTimes(client, out)) |packet| return packet;
+    if (emitNetwork(client, out)) |packet| return packet;
     return ready.transmit(now_us, &client.session.?, out);
 }
 
@@ -44,6 +45,7 @@ pub fn transmitReport(
     if (now_us >= due_at_us) {
         if (emitFetchTimes(client, out)) |packet| return packet;
         if (emitMachine(client, out)) |packet| return packet;
+        if (emitNetwork(client, out)) |packet| return packet;
     }
     const body = client.report_state.transmit(now_us, client.request_id_next) orelse return null;
     const session_id = client.session.?.id;
@@ -122,6 +124,19 @@ fn emitMachine(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const 
     }, out);
 }
 
+fn emitNetwork(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const session = &client.session.?;
+    if (session.version == .v2) return null;
+    const network = client.network.take(client.networkView() orelse return null) orelse
+        return null;
+    return wire.emit(.{
+        .version = session.version,
+        .session_id = session.id,
+        .request_id = client.takeRequestId(),
+        .body = .{ .network = network },
+    }, out);
+}
+
 pub fn transmitProbe(
     client: *StreamClient,
     now_us: u64,
@@ -135,7 +150,9 @@ pub fn transmitProbe(
         const is_mtu_probe = client.writes.takeProbe(now_us, request_id);
         const is_liveness_probe = client.hasInFlight() and
             client.failover.takeProbe(now_us, client.heardAt(), client.rtt.rto_us);
-        if (!is_mtu_probe and !is_liveness_probe) return null;
+        const is_probe = is_mtu_probe or is_liveness_probe or
+            client.network.takeProbe(now_us, request_id, client.options.rtt_probe_us);
+        if (!is_probe) return null;
         break :blk wire.packet_size_min;
     };
     _ = client.takeRequestId();

@@ -215,3 +215,44 @@ test "an edge of version 2 is told no times of reads, and not what the machine i
     device.client.report(device.now_us, .{ .uptime_us = 1 });
     try testing.expect((try device.next()).?.body == .report);
 }
+
+test "what the network does is told before reports and the end of a boot, and twice after it" {
+    var device: TestDevice = try .initIn(.v3, .{});
+    defer device.deinit();
+    device.client.identity.card = .{ .duplex = .full, .mtu = 1500 };
+    try openNewer(&device);
+    for (0..2) |_| {
+        device.client.report(device.now_us, .{ .uptime_us = 1 });
+        const said = (try device.next()).?.body.network;
+        try testing.expectEqual(1500, said.card.mtu);
+        try testing.expect(said.is_settled and !said.is_final);
+        const report = (try device.next()).?;
+        try device.expectTaken(newer(report.request_id, .{ .report_ack = .{} }));
+    }
+    device.client.reportReady(device.now_us, .ready, 1, .{});
+    try testing.expect((try device.next()).?.body.network.is_final);
+    const ready = (try device.next()).?;
+    try device.expectTaken(newer(ready.request_id, .ready_ack));
+    device.client.identity.card = .{ .mtu = 9000 };
+    for (0..5) |index| {
+        device.client.report(device.now_us, .{ .uptime_us = 1 });
+        // READY was sent with the first of them.
+        if (index < 2)
+            try testing.expectEqual(1500, (try device.next()).?.body.network.card.mtu);
+        const report = (try device.next()).?;
+        try testing.expect(report.body == .report);
+        try device.expectTaken(newer(report.request_id, .{ .report_ack = .{} }));
+    }
+}
+
+test "a device whose card nobody knows says nothing of the network" {
+    var device: TestDevice = try .initIn(.v3, .{});
+    defer device.deinit();
+    try openNewer(&device);
+    device.client.report(device.now_us, .{ .uptime_us = 1 });
+    const report = (try device.next()).?;
+    try testing.expect(report.body == .report);
+    try device.expectTaken(newer(report.request_id, .{ .report_ack = .{} }));
+    device.client.reportReady(device.now_us, .ready, 1, .{});
+    try testing.expect((try device.next()).?.body == .ready);
+}

@@ -34,6 +34,8 @@ pub const Options = struct {
     request_bytes_max: u32 = wire.read_size_promised,
     /// The newest version that the device offers.
     version_max: wire.Version = .newest,
+    /// Interval of PROBEs for the round trip, while a boot lasts; 0: there are none.
+    rtt_probe_us: u64 = 0,
     /// Codecs of packed answers that the device takes, as HELLO names them: some of `codecs`.
     codecs: u8 = 0,
 };
@@ -55,6 +57,8 @@ pub const Identity = struct {
     device_key: ?wire.DeviceKey = null,
     /// For the boot's report; null: nobody knows.
     machine: ?wire.Machine = null,
+    /// Its newest figures are the caller's to set; null: nothing of the network is reported.
+    card: ?wire.NetworkCard = null,
 };
 
 /// The contents of WELCOME.
@@ -95,6 +99,9 @@ pub const Protection = struct {
     counter_next: u64 = 0,
     /// Replay window: answers to everything in flight may overtake each other.
     taken: stream_seal.ReplayWindow(4096) = .{},
+    /// Packets of the edge with a later number that have arrived.
+    counted_from: u64 = 0,
+    arrived: u64 = 0,
 
     /// NO_SESSION is believed for this many recent packets.
     const recent = 4096;
@@ -113,6 +120,24 @@ pub const Protection = struct {
 
     pub fn overhead(protection: *const Protection) u16 {
         return protection.from_edge.overhead();
+    }
+
+    /// Packets are counted from the newest one on.
+    pub fn beginCount(protection: *Protection) void {
+        protection.counted_from = protection.taken.newest;
+        protection.arrived = 0;
+    }
+
+    /// Packets that the edge has numbered since, up to the newest that arrived; 0 in clear text.
+    pub fn expected(protection: *const Protection) u64 {
+        if (protection.from_edge.cipher == .clear) return 0;
+        return protection.taken.newest -| protection.counted_from;
+    }
+
+    fn note(protection: *Protection, counter: u64) void {
+        protection.taken.note(counter);
+        if (counter > protection.counted_from) protection.arrived += 1;
+        assert(protection.arrived <= protection.expected());
     }
 
     /// Seals the packet of `size` bytes at the front of `out`.
@@ -145,7 +170,7 @@ pub const Protection = struct {
         if (!protection.taken.isNew(counter)) return null;
         const clear = stream_seal.open(&protection.from_edge, packet, known_size, out) orelse
             return null;
-        protection.taken.note(counter);
+        protection.note(counter);
         std.mem.writeInt(u64, clear[8..16], protection.id, .big);
         return clear;
     }
@@ -157,7 +182,7 @@ pub const Protection = struct {
         const counter = stream_seal.counterOf(packet);
         if (!protection.taken.isNew(counter)) return false;
         if (!stream_seal.openFragment(&protection.from_edge, packet, out)) return false;
-        protection.taken.note(counter);
+        protection.note(counter);
         return true;
     }
 

@@ -42,6 +42,21 @@ liveness_at_us: u64 = 0,
 liveness_wait_us: u64 = liveness_wait_us_first,
 probe_at_us: u64 = 0,
 probe_wait_us: u64 = probe_wait_us_min,
+/// A larger size than that in use, and how often it was sent without an answer; 0: none was.
+tried_size: u16 = 0,
+tries: u16 = 0,
+/// PROBEs of larger sizes without an answer, in this session.
+probes_lost: u32 = 0,
+
+/// A size that does not pass, as far as the device knows: `count` packets of it are lost.
+pub const LostSize = struct { size: u16, count: u16 };
+
+/// Null: none was tried in vain. The answer to the latest PROBE may still be on its way.
+pub fn lostSize(path: *const PathMtu) ?LostSize {
+    if (path.tries < 2) return null;
+    assert(path.tried_size > path.size and path.tried_size <= path.size_max);
+    return .{ .size = path.tried_size, .count = path.tries - 1 };
+}
 
 /// The packets of a read that did not arrive.
 pub const MissingFragments = struct {
@@ -58,6 +73,9 @@ pub fn begin(path: *PathMtu, now_us: u64, size_max: u16, shown: u16) void {
     path.onFullSize();
     path.probe_wait_us = probe_wait_us_min;
     path.probe_at_us = now_us + probe_wait_us_min;
+    path.tried_size, path.tries = .{ 0, 0 };
+    // The padded WELCOME is one, too.
+    path.probes_lost = @intFromBool(shown < size_max and size_max > wire.packet_size_ethernet);
     path.onProven(shown);
     assert(path.size <= path.size_max);
 }
@@ -66,6 +84,10 @@ pub fn begin(path: *PathMtu, now_us: u64, size_max: u16, shown: u16) void {
 pub fn onProven(path: *PathMtu, size: u16) void {
     const usable = @min(size, path.size_max);
     if (usable <= path.size) return;
+    path.probes_lost -|= 1;
+    if (usable >= path.tried_size) {
+        path.tried_size, path.tries = .{ 0, 0 };
+    }
     path.size = usable;
     path.onFullSize();
     path.probe_wait_us = probe_wait_us_min;
@@ -103,6 +125,7 @@ pub fn onTimeout(path: *PathMtu, now_us: u64, missed: MissingFragments) void {
 pub fn onSmall(path: *PathMtu, now_us: u64) bool {
     if (!path.doubted) return false;
     path.onFullSize();
+    path.tried_size, path.tries = .{ path.size, missed_max + 1 };
     path.size = for (rungs) |rung| {
         if (rung < path.size) break rung;
     } else unreachable;
@@ -134,6 +157,11 @@ pub fn takeProbe(path: *PathMtu, now_us: u64) ?u16 {
     }
     assert(larger > path.size);
     assert(larger <= path.size_max);
+    if (path.tried_size != larger) {
+        path.tried_size, path.tries = .{ larger, 0 };
+    }
+    path.tries +|= 1;
+    path.probes_lost +|= 1;
     return larger;
 }
 
@@ -306,6 +334,42 @@ test "a size is probed after twice the time each time, and another size or sessi
     // What was missed in the session before is forgotten.
     path.onTimeout(5, .{ .count = 1, .size = 1472 });
     try testing.expect(!path.doubted);
+}
+
+test "a size that was sent twice in vain is lost, until it or a larger one arrives" {
+    var path: PathMtu = .{};
+    path.begin(0, 8972, 168);
+    try testing.expectEqual(4052, path.takeProbe(probe_wait_us_min).?);
+    try testing.expectEqual(null, path.lostSize());
+    for (1..4) |count| {
+        try testing.expectEqual(4052, path.takeProbe(path.probeAt().?).?);
+        const lost: LostSize = .{ .size = 4052, .count = @intCast(count) };
+        try testing.expectEqual(lost, path.lostSize());
+    }
+    try testing.expectEqual(1 + 4, path.probes_lost);
+    path.onProven(1472);
+    try testing.expectEqual(3, path.lostSize().?.count);
+    path.onProven(4052);
+    try testing.expectEqual(null, path.lostSize());
+    try testing.expectEqual(1 + 3, path.probes_lost);
+    try testing.expectEqual(8972, path.takeProbe(path.probeAt().?).?);
+    try testing.expectEqual(null, path.lostSize());
+    path.begin(0, 8972, 8972);
+    try testing.expectEqual(0, path.probes_lost);
+}
+
+test "a size that reads had to give up is lost as often as packets were missed" {
+    var path: PathMtu = .{};
+    path.begin(0, 8972, 8972);
+    for (0..2) |_| path.onTimeout(1, .{ .count = 4, .size = 8972 });
+    try testing.expectEqual(null, path.lostSize());
+    try testing.expect(path.onSmall(2));
+    try testing.expectEqual(LostSize{ .size = 8972, .count = missed_max }, path.lostSize());
+    for (0..2) |_| path.onTimeout(3, .{ .count = 4, .size = 4052 });
+    try testing.expect(path.onSmall(4));
+    try testing.expectEqual(LostSize{ .size = 4052, .count = missed_max }, path.lostSize());
+    path.onProven(8972);
+    try testing.expectEqual(null, path.lostSize());
 }
 
 test "a path that takes no more than its limit is probed for that, and for each size below it" {

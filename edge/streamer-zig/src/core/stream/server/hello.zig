@@ -2,6 +2,7 @@
 //! keys.
 
 const std = @import("std");
+const arrivals = @import("arrivals.zig");
 const base = @import("base");
 const wire = @import("wire").stream;
 const secrets = @import("../secrets.zig");
@@ -80,6 +81,7 @@ pub fn admit(
     opened.id = makeSessionId(server, session, &claim);
     if (opened.cipher() == .clear) opened.mark = @intCast(opened.id >> 48);
     opened.counter = session.counter;
+    arrivals.begin(&opened);
     opened.from = session.from;
     opened.last_packet_at_us = now_us;
     opened.welcomed_at_us = now_us;
@@ -249,6 +251,7 @@ fn agree(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Bo
     session.from_device = keys.from_device;
     session.from_edge = keys.from_edge;
     session.mark = @intCast(keys.device_counter_first >> 48);
+    session.counter_first = keys.device_counter_first;
     return session;
 }
 

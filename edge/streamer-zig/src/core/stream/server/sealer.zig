@@ -21,6 +21,12 @@ pub fn reserve(own: *Sealer, count: u64) void {
     own.counters_left = count;
 }
 
+/// The last `count` packets that were sealed are not sent: their numbers stay unused.
+pub fn skip(own: *Sealer, count: u64) void {
+    assert(count > 0);
+    _ = @atomicRmw(u64, &own.session.counter.skipped, .Add, count, .monotonic);
+}
+
 /// Returns the device's current address.
 pub fn to(own: *const Sealer) base.Endpoint {
     return own.session.from;

@@ -27,6 +27,7 @@
 //!         .used => |used| {},                     // reports what was used of the read-ahead
 //!         .fetched => |fetched| {},               // reports how long reads took
 //!         .machine => |machine| {},               // reports what the device is
+//!         .network => |network| {},               // reports what it measured of the network
 //!         .write => |write| {},                   // execute it, then finishWrite(write.ref, ...)
 //!         .control => |control| {},               // the same
 //!         .taken => {},                           // a part of a write
@@ -40,6 +41,7 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
+const arrivals = @import("arrivals.zig");
 const hello_steps = @import("hello.zig");
 const HelloMemory = @import("hello_memory.zig");
 const lost_steps = @import("lost_steps.zig");
@@ -115,6 +117,10 @@ pub const Keys = struct {
 pub const Counter = struct {
     /// Of the slot's last packet; that of the first one is 1.
     last: u64 align(std.atomic.cache_line) = 0,
+    /// Packets of the slot's devices that were opened, by whichever thread.
+    opened: u64 = 0,
+    /// Numbers that were reserved for packets which were then not sent.
+    skipped: u64 = 0,
 };
 
 pub const Options = struct {
@@ -227,6 +233,8 @@ pub const Step = union(enum) {
     fetched: FetchedReads,
     /// What the device is.
     machine: DeviceMachine,
+    /// What the device has measured of the network.
+    network: DeviceNetwork,
     write: step.WriteRequest,
     control: step.ControlRequest,
     /// A part of a write.
@@ -253,6 +261,7 @@ pub const ProbeRequest = step.ProbeRequest;
 pub const UsedUnits = step.UsedUnits;
 pub const FetchedReads = step.FetchedReads;
 pub const DeviceMachine = step.DeviceMachine;
+pub const DeviceNetwork = step.DeviceNetwork;
 pub const Fragment = step.Fragment;
 pub const FragmentIterator = step.FragmentIterator;
 pub const ReadyReport = step.ReadyReport;
@@ -281,6 +290,11 @@ pub const Session = struct {
     counter: *Counter = undefined,
     /// The first 16 bits of the last 8 header bytes of the device's packets, sealed or not.
     mark: u16 = 0,
+    /// Number of the device's first packet; 0 in clear text.
+    counter_first: u64 = 0,
+    /// Those of `counter` when the session began.
+    opened_before: u64 = 0,
+    skipped_before: u64 = 0,
     taken: stream_seal.ReplayWindow(1024) = .{},
     last_packet_at_us: u64 = 0,
     /// When the latest HELLO of the session was answered.
@@ -427,8 +441,9 @@ pub fn receive(
             return lost_steps.receiveLost(server, now_us, &lost.body.lost);
         },
         .read, .used, .ready, .report, .write, .control, .probe => {},
-        .keepalive_ack, .fetch_times, .account, .machine => if (packet[0] == wire.Version.v2.byte())
-            return server.ignore(.stream_bad_value),
+        .keepalive_ack, .fetch_times, .account, .machine, .network => {
+            if (packet[0] == wire.Version.v2.byte()) return server.ignore(.stream_bad_value);
+        },
         .cookie, .welcome, .refuse, .data, .read_error, .no_session => {
             return server.ignore(.stream_wrong_direction);
         },
@@ -447,10 +462,7 @@ pub fn receive(
     };
     const parsed = wire.parse(clear) catch |err| return server.ignore(reasonOf(err));
     assert(session.id != 0);
-    session.last_packet_at_us = now_us;
-    if (parsed.body != .report and parsed.body != .account) session.last_request_at_us = now_us;
-    session.statistics.packets_in += 1;
-    session.statistics.bytes_in += packet.len;
+    arrivals.onPacket(session, now_us, packet.len, parsed.body);
     const id = parsed.request_id;
     return switch (parsed.body) {
         .read => |read| server.receiveRead(session, id, read, reply),
@@ -460,6 +472,7 @@ pub fn receive(
             .fetched = .{ .boot_id = session.boot_id, .reads = times.reads },
         },
         .machine => |*said| .{ .machine = .{ .boot_id = session.boot_id, .machine = said.* } },
+        .network => |*said| .{ .network = arrivals.networkOf(session, said, packet) },
         .write => |*write| write_steps.receiveWrite(server, now_us, session, id, write, reply),
         .control => |*control| write_steps.receiveControl(server, session, id, control, reply),
         .ready => |ready| receiveReady(session, id, ready, reply),
@@ -521,6 +534,7 @@ fn open(server: *StreamServer, session: *Session, packet: []const u8) OpenResult
         stream_seal.open(&session.from_device, packet, wire.header_size, &server.opened) orelse
         return .{ .refused = .stream_forged };
     session.taken.note(counter);
+    arrivals.onOpen(session);
     return .{ .clear = clear };
 }
 

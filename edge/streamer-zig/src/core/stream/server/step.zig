@@ -123,6 +123,22 @@ pub const DeviceMachine = struct {
     machine: wire.Machine,
 };
 
+pub const DeviceNetwork = struct {
+    boot_id: Uuid,
+    session_id: u64,
+    network: wire.Network,
+    passed: Passed,
+};
+
+/// What an edge knows of a session's packets beside what its device says.
+pub const Passed = struct {
+    /// Packets that the device numbered, and those of them that arrived. Both 0 in clear text.
+    sent: u64 = 0,
+    arrived: u64 = 0,
+    /// Numbers that the edge has given to no packet.
+    skipped: u64 = 0,
+};
+
 pub const Fragment = struct {
     index: u16,
     /// Byte offset in the answer.

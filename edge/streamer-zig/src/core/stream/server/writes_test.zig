@@ -159,7 +159,7 @@ const CrashFixture = struct {
     fn serve(fixture: *CrashFixture, packet: []const u8) !void {
         var reply: StreamServer.ReplyBuffer = undefined;
         switch (fixture.server.receive(fixture.now_us, address, packet, &reply)) {
-            .ignored, .taken, .used, .fetched, .machine => {},
+            .ignored, .taken, .used, .fetched, .machine, .network => {},
             .reply => |answer| try fixture.link.send(fixture.now_us, true, answer),
             .admit => |claim| {
                 const grant: StreamServer.Grant = if (fixture.no_cache) |code| .{

@@ -5,7 +5,7 @@
 const std = @import("std");
 const stream = @import("wire").stream;
 const sys = @import("host").sys;
-const RamCache = @import("ram_cache.zig");
+const RamCache = @import("../ram_cache.zig");
 const linux = std.os.linux;
 
 const Machine = stream.Machine;
@@ -78,7 +78,7 @@ comptime {
 }
 
 /// Returns the name of the interface that has the socket's own address.
-fn interfaceOf(fd: i32, name: *[linux.IFNAMESIZE]u8) ?[]const u8 {
+pub fn interfaceOf(fd: i32, name: *[linux.IFNAMESIZE]u8) ?[]const u8 {
     var own: linux.sockaddr.in = undefined;
     var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
     _ = sys.check(linux.getsockname(fd, @ptrCast(&own), &size)) catch return null;

@@ -1,0 +1,1 @@
+export { storedNetworkOf } from './stored-network.ts'
