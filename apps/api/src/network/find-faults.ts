@@ -96,7 +96,9 @@ function lossFault(
     return [{ kind, severity: 'fault', boots: losing, ...lossText({ direction, ratio, meanRun, culprits: count }) }]
   }
   const byMac = Map.groupBy(boots, ({ mac }) => mac)
-  const losing = [...byMac.values()].filter((own) => own.length >= bootsMin && isAbove(ratioOf(own.map(lossOf)), lossMin))
+  const losing = [...byMac.values()].filter(
+    (own) => own.length >= bootsMin && isAbove(ratioOf(own.map(lossOf)), lossMin),
+  )
   const together = ratioOf(losing.flat().map(lossOf))
   if (!together) return []
   const text = lossText({ direction, ratio: together, meanRun: null, culprits: 0, devices: losing.length })

@@ -79,7 +79,10 @@ describe('loss', () => {
     expect(new Set(fault?.boots.map(({ mac }) => mac)).size).toBe(1)
     expect(fault?.check).toMatch(/^Check the cables/)
     // So much of it that the segment is above the noise, too.
-    const most = many(40, (index) => ({ device: index % 8, network: { toDevice: toDevice(index % 4 === 3 ? 9_000 : 1) } }))
+    const most = many(40, (index) => ({
+      device: index % 8,
+      network: { toDevice: toDevice(index % 4 === 3 ? 9_000 : 1) },
+    }))
     expect(faultOf(most)?.text).toMatch(/, most of them by 2 devices\.$/)
   })
 

@@ -265,6 +265,11 @@ fn makeRanges(prng: *base.Prng, list: *stream.RangeList) void {
     }
 }
 
+fn checkNetwork(device: *const Device, said: *const StreamServer.DeviceNetwork) Violation!void {
+    try expect(device.version == .v3, "a NETWORK is of version 3");
+    try expect(said.passed.arrived <= said.passed.sent, "no more arrives than was sent");
+}
+
 /// Returns true if the datagram was a READ that is answered with bytes.
 fn exchange(
     machine: *StreamServer,
@@ -307,10 +312,7 @@ fn exchange(
         },
         .used => |used| try expect(used.units.count() > 0, "a USED has a unit"),
         .machine => try expect(device.version == .v3, "a MACHINE is of version 3"),
-        .network => |*said| try expect(
-            device.version == .v3 and said.passed.arrived <= said.passed.sent,
-            "a NETWORK is of version 3, and no more arrives than was sent",
-        ),
+        .network => |*said| try checkNetwork(device, said),
         .fetched => |fetched| {
             try expect(fetched.reads.count() > 0, "a FETCH_TIMES has a read");
             try expect(device.version == .v3, "a FETCH_TIMES is of version 3");

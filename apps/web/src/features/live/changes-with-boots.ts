@@ -45,6 +45,7 @@ const changedByBoots: Record<keyof RouterOutputs, boolean | string[]> = {
   explore: false,
   prediction: false,
   experiment: false,
+  network: false,
   upload: false,
   placement: false,
   diskCapture: true,
