@@ -1,6 +1,6 @@
 import type { NetworkReport } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { isBlackHole } from '../rules/black-hole.ts'
+import { isBlackHole } from '../rules/device/black-hole.ts'
 import { count } from '../rules/scalars.ts'
 
 /** What was measured of the network of a boot, for its page. */

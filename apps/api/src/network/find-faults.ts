@@ -1,4 +1,4 @@
-import { isBlackHole } from '../rules/black-hole.ts'
+import { isBlackHole } from '../rules/device/black-hole.ts'
 import {
   crcText,
   delayText,

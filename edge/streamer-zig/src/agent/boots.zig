@@ -376,8 +376,7 @@ pub fn Boots(comptime Io: type) type {
             boots.io.onUsed(used);
             boots.profiles.onUsed(used);
             const boot = boots.bootById(used.boot_id) orelse return;
-            if (boot.isOver()) return;
-            boot.read_ahead.onUsed(used.units);
+            if (!boot.isOver()) boot.read_ahead.onUsed(used.units);
             assert(boot.read_ahead.used_bytes <= boot.read_ahead.asked_bytes);
         }
 
@@ -392,7 +391,6 @@ pub fn Boots(comptime Io: type) type {
             if (!boot.isOver()) boot.read_times.onFetched(fetched.reads, now_us -| boot.started_us);
         }
 
-        /// Takes a part of what a device says about its boot.
         pub fn takeAccount(
             boots: *Self,
             account: *const core.stream.Server.AccountReport,
@@ -420,8 +418,7 @@ pub fn Boots(comptime Io: type) type {
         pub fn onNetwork(boots: *Self, said: *const core.stream.Server.DeviceNetwork) void {
             const boot = boots.bootById(said.boot_id) orelse return;
             if (boot.isOver() and !said.network.is_final) return;
-            const is_new = boot.facts.onNetwork(said.session_id, &said.network, said.passed);
-            if (is_new) boot.touched = true;
+            if (boot.facts.onNetwork(said)) boot.touched = true;
         }
 
         fn bootById(boots: *Self, id: base.Uuid) ?*Boot {

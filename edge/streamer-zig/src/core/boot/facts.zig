@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
+const DeviceNetwork = @import("../stream/server/step.zig").DeviceNetwork;
 const Network = @import("network.zig");
 const assert = std.debug.assert;
 
@@ -48,15 +49,11 @@ pub const Facts = struct {
     network: ?Network = null,
 
     /// The same for what the device measured of the network in a session.
-    pub fn onNetwork(
-        facts: *Facts,
-        session_id: u64,
-        said: *const stream.Network,
-        passed: Network.Passed,
-    ) bool {
+    pub fn onNetwork(facts: *Facts, told: *const DeviceNetwork) bool {
+        const said = &told.network;
         assert(said.isValid());
-        if (facts.network) |*known| return known.take(session_id, said, passed);
-        facts.network = .init(session_id, said, passed);
+        if (facts.network) |*known| return known.take(told.session_id, said, told.passed);
+        facts.network = .init(told.session_id, said, told.passed);
         return true;
     }
 

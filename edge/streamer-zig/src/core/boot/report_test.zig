@@ -585,10 +585,10 @@ test "what the device says that it is lies in the report, and what it does not k
 test "what was measured of the network lies in the report, without what is unknown" {
     var boot = testBoot();
     var buffer: [size_max]u8 = undefined;
-    _ = boot.facts.onNetwork(1, &.{}, .{});
+    boot.facts.network = .init(1, &.{}, .{});
     const bare = "\"network\":{\"sizeMax\":548,\"size\":548}";
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), bare) != null);
-    _ = boot.facts.onNetwork(1, &.{
+    boot.facts.network = .init(1, &.{
         .card = .{ .duplex = .half, .mtu = 9000, .link_mbit = 100, .crc_errors = 3 },
         .is_settled = true,
         .size_max = 8972,
@@ -621,7 +621,7 @@ test "what was measured of the network lies in the report, without what is unkno
 test "the longest figures of a network fit their part of the report" {
     const most = std.math.maxInt(u32);
     var boot = testBoot();
-    _ = boot.facts.onNetwork(1, &.{
+    boot.facts.network = .init(1, &.{
         .card = .{
             .duplex = .half,
             .mtu = 65535,

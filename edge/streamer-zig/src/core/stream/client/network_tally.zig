@@ -87,6 +87,7 @@ pub fn probeAt(tally: *const NetworkTally, interval_us: u64) ?u64 {
 pub fn takeProbe(tally: *NetworkTally, now_us: u64, request_id: u32, interval_us: u64) bool {
     const at_us = tally.probeAt(interval_us) orelse return false;
     if (now_us < at_us) return false;
+    assert(tally.probes < probes_max);
     tally.probes += 1;
     tally.probe_at_us = now_us + interval_us;
     tally.probe_id = request_id;
@@ -102,6 +103,7 @@ pub fn onProbeAnswer(tally: *NetworkTally, now_us: u64, request_id: u32) void {
 
 /// A REPORT is about to be sent.
 pub fn onReport(tally: *NetworkTally) void {
+    assert(tally.final_sends <= final_sends_max);
     if (tally.final_sends < final_sends_max) tally.is_due = true;
 }
 
@@ -116,6 +118,7 @@ pub const View = struct {
 /// The boot is over: the figures stay as they are now.
 pub fn finish(tally: *NetworkTally, view: View) void {
     if (tally.final != null) return;
+    assert(tally.final_sends == 0);
     var figures = tally.now(view);
     figures.is_final = true;
     tally.final = figures;
