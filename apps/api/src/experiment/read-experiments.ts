@@ -3,7 +3,7 @@ import { ofLiveSite, visibleExperiments } from '../access/visible.ts'
 import { listOrder } from '../context/list-order.ts'
 import { type DbOrTransaction, ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { listSort, text } from '../rules/list-sort.ts'
+import { instantOrNull, listSort } from '../rules/list-sort.ts'
 import { type ExperimentRow, experimentSelect, experimentSummaryOf, judgedOf } from './rows.ts'
 import {
   cellsOfJson,
@@ -92,9 +92,9 @@ export async function readExperiment({ db, organizationId }: Own, experimentId: 
   }
 }
 
-const trialSort = listSort({ id: text('id') }, 'id')
+const trialSort = listSort({ endedAt: instantOrNull('endedAt') }, '-endedAt')
 
-/** In no order that means anything: a boot is looked for by its cell and state. */
+/** Those that ended last come first, and those that have not ended last. */
 export async function listTrials(
   { db, actor: { organizationId } }: Pick<ServiceContext, 'db' | 'actor'>,
   { experimentId, cell, state, cursor, limit }: z.output<typeof trialListInput>,
@@ -105,7 +105,7 @@ export async function listTrials(
   })
   if (!experiment) throw new AppError('not_found')
   const cells = cellsOfJson(experiment.cells)
-  const order = listOrder(trialSort, { cursor, limit, sort: 'id' })
+  const order = listOrder(trialSort, { cursor, limit, sort: '-endedAt' })
   const rows = await db.experimentTrial.findMany({
     where: {
       organizationId,

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { bootWith, type EdgeClient } from '../../test/edge-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import type { CollectionDetail } from '../collection/schema.ts'
+import { watchBoots } from '../finding/watch-boots.ts'
 import { advanceExperiments } from './advance-experiments.ts'
 import type { ExperimentDetail, TrialView } from './schema.ts'
 
@@ -57,6 +58,8 @@ async function boot(seconds: number, changes: Partial<BootReport> = {}): Promise
       id,
       mac: site().mac,
       deviceId: site().deviceId,
+      vdiskId: site().tenant.vdiskId,
+      versionId: site().tenant.versionId,
       startedUnixMs: site().api.clock.now.getTime() - Math.round(seconds * 1000),
       phases: [{ ...phase, name: 'stage2', startUs: 0, durationUs: Math.round(seconds * secondUs) }],
       ...changes,
@@ -121,7 +124,7 @@ describe('an experiment', () => {
     const { id } = await create()
     await advance()
     const { trial } = await given()
-    await boot(1)
+    const own = await boot(1)
     await boot(1, { trial: randomUUID() })
     await boot(1, { trial, deviceId: site().tenant.deviceIds[1] })
     await advance()
@@ -130,6 +133,10 @@ describe('an experiment', () => {
     await boot(1, { trial })
     await advance()
     expect(await trials(id, { state: 'ready' })).toMatchObject([{ bootId: first, durationUs: 20 * secondUs }])
+    await watchBoots({ db: site().api.serverDb, clock: site().api.clock.read })
+    const watched = await site().api.db.watchedBoot.findMany({ select: { bootId: true } })
+    expect(watched.map(({ bootId }) => bootId)).toContain(own)
+    expect(watched.map(({ bootId }) => bootId)).not.toContain(first)
   })
 
   test('counts no boot that did not have its settings', async () => {

@@ -59,9 +59,14 @@ const joins = Prisma.sql`
       and other.started_at between boot.started_at - interval '30 seconds' and boot.started_at + interval '30 seconds'
     limit ${aroundMax}) as near) as around`
 
-/** Boots that say something: they are over, of a registered device and a vDisk, and have happened. */
+/**
+ * Boots that say something: they are over, of a registered device and a vDisk, and have happened. Those of experiments
+ * have settings of their own.
+ */
 const watched = Prisma.sql`boot.outcome in ('ready', 'failed', 'silent') and not boot.generated
-  and boot.vdisk_id is not null and boot.device_id is not null`
+  and boot.vdisk_id is not null and boot.device_id is not null
+  and not exists (select from experiment_trial as trial where trial.organization_id = boot.organization_id
+    and trial.boot_id = boot.id)`
 
 /**
  * Takes the next boots that were written after `change`, each once, in the order in which they were.

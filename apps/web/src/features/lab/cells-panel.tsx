@@ -35,7 +35,7 @@ function columnsOf({ id, cells, pairsNeeded, recommendation }: ExperimentDetail)
     {
       title: 'Settings',
       cell: ({ title, index, reference }) => (
-        <span className="flex flex-wrap items-center gap-2 py-1.5">
+        <span className="flex min-w-36 flex-wrap items-center gap-2 py-1.5 xl:min-w-64">
           <span className="wrap-anywhere whitespace-normal font-medium text-ink">{title}</span>
           {reference === index && <Tag tone="plain">Baseline</Tag>}
           {recommendation.cell === index && <Tag tone="ready">Recommended</Tag>}

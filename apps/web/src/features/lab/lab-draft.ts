@@ -65,7 +65,7 @@ export const settingChoices: SettingChoice[] = [
   {
     setting: 'cache',
     title: 'Cache of the edge',
-    hint: 'Cold: before the boot, the edge forgets what its memory holds of the version. It is compared, never applied.',
+    hint: 'Cold: before the boot, the edge forgets what its memory holds of its store. It is compared, never applied.',
     levels: [
       { value: 'warm', label: 'Warm' },
       { value: 'cold', label: 'Cold' },

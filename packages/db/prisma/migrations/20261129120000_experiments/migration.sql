@@ -68,8 +68,9 @@ CREATE TABLE experiment_trial (
   FOREIGN KEY (organization_id, experiment_id) REFERENCES experiment ON UPDATE CASCADE ON DELETE CASCADE,
   FOREIGN KEY (organization_id, device_id) REFERENCES device ON UPDATE CASCADE ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX ON experiment_trial (organization_id, experiment_id, device_id, position);
+CREATE UNIQUE INDEX experiment_trial_order ON experiment_trial (organization_id, experiment_id, device_id, position);
 CREATE INDEX ON experiment_trial (organization_id, device_id);
+CREATE INDEX ON experiment_trial (organization_id, boot_id);
 CREATE INDEX experiment_trial_ordered ON experiment_trial (organization_id, site_id) WHERE state = 'ordered';
 
 SELECT protect_tenant_table('experiment');
