@@ -66,6 +66,8 @@ const withoutGroup = (route: string) => route.replace(/\/\([^)]*\)/g, '') || '/'
 const textsOf: Record<string, string[]> = {
   '/lab': [hostileTexts['an element']],
   '/lab/[experimentId]': [hostileTexts['an element']],
+  // A driver's name has 16 bytes.
+  '/network': [hostileTexts['an element'].slice(0, 16)],
   '/edges/rollouts': [hostileRelease, hostileTexts['an element that fails']],
   '/edges/rollouts/new': [hostileRelease, hostileTexts['an element']],
   '/edges/rollouts/[rolloutId]': [
