@@ -84,6 +84,8 @@ read_due_at_us: u64 = 0,
 read_done_at_us: u64 = 0,
 breather_until_us: u64 = 0,
 guest: GuestWords = .{},
+/// What the device offers by itself, while it offers clear text for a boot.
+usual_ciphers: ?struct { are: ?wire.stream.Ciphers } = null,
 stream_to: base.Endpoint = .{ .ip = .zero, .port = 0 },
 pending: Pending = .{},
 
@@ -160,7 +162,6 @@ pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device 
         .reads_max = reads_depth + ReadAhead.client_places,
         .writes_max = profile.writes_max,
         .codecs = StreamClient.codecs,
-        .rtt_probe_us = StreamClient.rtt_probe_us_default,
     });
     errdefer client.deinit(gpa);
     if (profile.read_ahead_bytes < ReadAhead.cache_size_min)
@@ -190,11 +191,13 @@ pub fn deinit(device: *Device, gpa: std.mem.Allocator) void {
 /// connections and sockets.
 pub fn powerOn(device: *Device, now_us: u64, random: Random) void {
     const profile = device.profile;
-    const client = device.client;
+    var client = device.client;
+    if (device.usual_ciphers) |usual| client.options.ciphers = usual.are;
     const buffers = device.buffers;
     const memory = device.ahead_memory;
     device.* =
         .{ .profile = profile, .client = client, .buffers = buffers, .ahead_memory = memory };
+    device.readAhead(null);
     device.power_on_at_us = now_us;
     device.random = random;
     device.transition(now_us, .dhcp);
@@ -551,9 +554,6 @@ const simulated_machine: wire.stream.Machine = .{
     .driver = wire.stream.Machine.paddedDriver("bootfarm-sim"),
 };
 
-const simulated_card: wire.stream.NetworkCard =
-    .{ .duplex = .full, .mtu = 1500, .link_mbit = 1000 };
-
 fn beginStream(device: *Device, now_us: u64) void {
     assert(device.plan != null);
     const plan = &device.plan.?;
@@ -571,7 +571,6 @@ fn beginStream(device: *Device, now_us: u64) void {
         .edge = plan.stream,
         .device_key = if (device.profile.key) |*key| key.public_key else null,
         .machine = simulated_machine,
-        .card = simulated_card,
     });
 }
 
@@ -579,13 +578,22 @@ fn beginStream(device: *Device, now_us: u64) void {
 fn tune(device: *Device, plan: *const script.Plan) void {
     const tuning = &plan.tuning;
     const options = &device.client.options;
-    options.ciphers = if (plan.clear) stream_seal.withClear() else null;
+    if (plan.clear) {
+        device.usual_ciphers = .{ .are = options.ciphers };
+        options.ciphers = stream_seal.withClear();
+    }
     options.codecs = if (tuning.codec == .off) 0 else StreamClient.codecs;
     options.request_bytes_max = tuning.read_limit orelse StreamClient.read_size_max;
     options.packet_size_max = tuning.packetSize() orelse wire.stream.packet_size_ethernet;
+    device.readAhead(tuning.read_ahead);
+}
+
+/// Null: as the device does by itself.
+fn readAhead(device: *Device, wanted: ?Tuning.ReadAhead) void {
+    device.ahead = null;
     const memory = device.ahead_memory orelse return;
     const usual: Tuning.ReadAhead = if (device.profile.reads_ahead_if_told) .off else .by_memory;
-    const size: usize = switch (tuning.read_ahead orelse usual) {
+    const size: usize = switch (wanted orelse usual) {
         .off => return,
         .by_memory => memory.cache.len,
         .bytes => |bytes| @min(bytes, memory.cache.len),
