@@ -288,14 +288,15 @@ async function machines(layer, { scratch, machineEnv, machineProduct }) {
   await layer('machine-boot', 100, () => machineProduct('machine-boot'))
 }
 
+const sideBySide = ['--fileParallelism', '--maxWorkers=2']
+
 function sockets(layer, { scratch, env }) {
-  const sideBySide = ['--fileParallelism', '--maxWorkers=2']
   return layer('sockets', 170, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
 }
 
 /** Edges with a control plane of their own. */
 function uplink(layer, { scratch, env }) {
-  return layer('uplink', 170, () => vitest(scratch, 'e2e', ['uplink/'], env, [], unhurried))
+  return layer('uplink', 220, () => vitest(scratch, 'e2e', ['uplink/'], env, sideBySide, unhurried))
 }
 
 /** Programs are killed here, so no browser uses this product. */
