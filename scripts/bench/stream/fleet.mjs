@@ -1,6 +1,7 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { testUuid, writeEnrolledEdge } from '../../../e2e/lib/edge/enrolled-edge.ts'
 import { UserError } from '../../lib/fail.mjs'
 import { inRoot, simProgram } from '../../lib/paths.mjs'
 import { secondsOfProcess } from '../../lib/processor-time.mjs'
@@ -48,7 +49,8 @@ export function bootAll(site, { program, args }, more = []) {
   site.cable.set('S', 1500)
   const start = async (cable, image, data) => {
     const serve = ['serve', '--json', '--listen', cable.serverIp, '--dhcp', 'server', '--dhcp-pool', pool]
-    const disk = ['--vdisk', image, '--boot-files', files, '--data', data]
+    register(data, image)
+    const disk = ['--boot-files', files, '--data', data]
     const edge = new WatchedProcess(cable.onServer('taskset', ['-c', '0', program, ...serve, ...disk, ...args]))
     await edge.waitFor(/serving on/, startLimitMs)
     return edge
@@ -67,6 +69,8 @@ export function bootAll(site, { program, args }, more = []) {
         'client0',
         '--devices',
         String(devices),
+        '--first-mac',
+        '02:bf:00:00:00:01',
         '--trace',
         inRoot(trace),
         '--verify',
@@ -84,6 +88,26 @@ export function bootAll(site, { program, args }, more = []) {
     return { ...summary(boots), edgeProcessorSeconds: secondsOfProcess(edge.pid) }
   })
 }
+
+/** An edge boots only some unregistered devices in a minute, so it has to know these, as after its enrolment. */
+function register(data, image) {
+  const versionId = testUuid(200)
+  const disk = { sizeBytes: statSync(image).size, diskPath: 'disk.raw', kernelPath: null, initrdPath: null }
+  const vdisks = [
+    { id: testUuid(100), name: 'disk', versions: [{ id: versionId, number: 1, commandLine: '', ...disk }] },
+  ]
+  const all = Array.from({ length: devices }, (_, index) => ({
+    id: testUuid(1000 + index),
+    name: `device ${index}`,
+    mac: `02:bf:00:00:${hexByte((index + 1) >> 8)}:${hexByte((index + 1) & 0xff)}`,
+    versionId,
+    enabled: true,
+  }))
+  writeEnrolledEdge(data, [], [], [], undefined, { vdisks, devices: all })
+  linkSync(image, path.join(data, 'store', 'disk.raw'))
+}
+
+const hexByte = (value) => value.toString(16).padStart(2, '0')
 
 function summary(boots) {
   const failed = boots.find(({ outcome }) => outcome !== 'ready')
