@@ -14,6 +14,8 @@ const startLimitMs = 20_000
 const limitMs = 180_000
 const reportLimitMs = 10_000
 const pollMs = 50
+const warmingMbps = 1000
+const warmingMac = '02:bf:00:01:00:01'
 
 /**
  * @typedef {object} Configuration
@@ -34,11 +36,12 @@ export async function bootStorm(site, configuration) {
   if (site.isStopped) throw new UserError('the benchmark was stopped.')
   const version = site.versions.get(configuration.version)
   const data = mkdtempSync(path.join(site.scratch, 'edge-'))
-  site.line.limit(configuration.mbps)
   if (configuration.isCold) forget(version.store)
   else remember(version.store)
   const edge = await startEdge(site, version, data)
   try {
+    if (!configuration.isCold) await warm(site, version)
+    site.line.limit(configuration.mbps)
     const fleet = startFleet(site, version, configuration)
     const use = new LineUse(fleet.pid)
     const timer = setTimeout(() => void fleet.stop(), limitMs)
@@ -52,6 +55,18 @@ export async function bootStorm(site, configuration) {
     await edge.stop()
     rmSync(data, { recursive: true, force: true })
   }
+}
+
+/** Another device reads all that a boot reads, as fast as it can: the edge has verified these bytes then. */
+async function warm({ line }, { trace }) {
+  line.limit(warmingMbps)
+  const fast = ['--first-mac', warmingMac, '--speed', '0', '--breather-ms', '0', '--trace', trace]
+  const boot = ['boot', '--json', '--server', line.edgeIp, '--interface', line.devicesInterface, ...fast]
+  const device = new WatchedProcess(line.onDevices(simProgram, boot))
+  const timer = setTimeout(() => void device.stop(), startLimitMs)
+  const code = await device.ended
+  clearTimeout(timer)
+  if (code !== 0) throw new UserError(`the first device did not boot:\n${device.output.slice(-2000)}`)
 }
 
 /** The edge has one processor, and learns nothing: each storm finds the same edge. */
@@ -104,7 +119,7 @@ async function reportsOf(edge, count) {
   for (;;) {
     const reports = new Map(
       jsonLines(edge.output)
-        .filter(({ outcome }) => outcome?.kind === 'ready')
+        .filter(({ outcome, mac }) => outcome?.kind === 'ready' && mac !== warmingMac)
         .map((report) => [report.id, report]),
     )
     if (reports.size >= count) return [...reports.values()]

@@ -30,11 +30,13 @@ const assumed: SharingFit = {
 }
 /** With a storm of the site. */
 const fittedReachSpread = 0.02
-const fittedOverlapSpread = 0.12
+const fittedOverlapSpread = 0.2
+/** A storm that fills the link says little about it: errors count as this much smaller near what is assumed. */
+const overlapDoubt = 0.05
 const reachMin = 0.5
 
 const overlaps = [0.1, 0.3, 0.5, 0.7, 0.9]
-const unfairnesses = [0, 0.05, 0.1, 0.2]
+const unfairnesses = [0, 0.05, 0.1, 0.2, 0.35, 0.5]
 const sentFactors = [0.9, 1, 1.1, 1.25]
 const reachFactors = [0.92, 0.96, 1, 1.04]
 /** A storm that was sent less than this part of what the link carries did not wait for the link. */
@@ -46,25 +48,32 @@ const seed = 7
 /** Boots without others, by version. */
 type Alone = Map<string, RecordedBoot[]>
 type Parameters = Pick<SharingFit, 'reach' | 'overlap' | 'unfairness'>
+type Turn = (from: Parameters) => Parameters[]
 
-/** One parameter after the other, from a grid: some twenty replays of each storm. */
+/** One parameter after the other, from a grid: some 35 replays of each storm. */
 export function* fitStorms(storms: RecordedBoot[][], alone: Alone): Generator<void, SharingFit> {
   if (storms.length === 0) return assumed
   const sent = reachOf(storms, alone)
   let best: Parameters = assumed
   let error = Number.POSITIVE_INFINITY
-  const turns: ((from: Parameters) => Parameters[])[] = [
-    // Storms that waited for something else than the link say little about what it carries.
-    (from) =>
-      [...sentFactors.map((factor) => Math.min(1, sent * factor)), assumed.reach].map((reach) => ({ ...from, reach })),
-    (from) => overlaps.map((overlap) => ({ ...from, overlap })),
-    (from) => unfairnesses.map((unfairness) => ({ ...from, unfairness })),
-    (from) => reachFactors.map((factor) => ({ ...from, reach: Math.min(1, from.reach * factor) })),
-    (from) => overlaps.map((overlap) => ({ ...from, overlap })),
+  // Storms that waited for something else than the link say little about what it carries.
+  const first = [...sentFactors.map((factor) => Math.min(1, sent * factor)), assumed.reach]
+  const reaches: Turn = (from) => reachFactors.map((factor) => ({ ...from, reach: Math.min(1, from.reach * factor) }))
+  const shares: Turn = (from) => unfairnesses.map((unfairness) => ({ ...from, unfairness }))
+  const waits: Turn = (from) => overlaps.map((overlap) => ({ ...from, overlap }))
+  const turns = [
+    (from: Parameters) => first.map((reach) => ({ ...from, reach })),
+    waits,
+    shares,
+    reaches,
+    shares,
+    reaches,
+    waits,
   ]
   for (const turn of turns)
     for (const one of turn(best)) {
-      const found = yield* errorOf(storms, alone, one)
+      const replayed = yield* errorOf(storms, alone, one)
+      const found = Math.hypot(replayed, overlapDoubt * (one.overlap - assumed.overlap))
       if (found < error) [best, error] = [one, found]
     }
   const { reach, overlap, unfairness } = best

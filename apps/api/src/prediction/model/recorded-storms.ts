@@ -5,7 +5,7 @@ const othersShareMax = 0.25
 /** A storm from which the sharing of a link can be learned. */
 const stormBootsMin = 5
 const stormShareMin = 0.3
-/** Boots of all storms together: a fit replays each some twenty times. */
+/** Boots of all storms together: a fit replays each some 35 times. */
 const stormBootsMax = 250
 const coldShareMax = 0.2
 
