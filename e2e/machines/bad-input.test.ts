@@ -6,7 +6,7 @@ import { findMachineKernel, machinesMissing } from '../lib/device/machine-kernel
 import { versionIdOf } from '../lib/edge/enrolled-edge.ts'
 import { cutLogicalPartition, initramfsFor } from '../lib/images/bad-images.ts'
 import { arm64Kernel, markedInitramfs } from '../lib/images/loader-files.ts'
-import { finishedBoot, MachineSite, type SiteVersion } from '../lib/lab/machine-site.ts'
+import { dashboardUrl, finishedBoot, MachineSite, type SiteVersion } from '../lib/lab/machine-site.ts'
 import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /** Runs on the only machine with a good disk: writes more than its write cache takes. */
@@ -157,6 +157,9 @@ describe.skipIf(missing)(`a machine that is given${missing ? ` (${missing})` : '
     if (!outcome) return
     const boot = await finishedBoot(edge, ({ versionId }) => versionId === versionIdOf(input.port))
     expect(boot.outcome).toEqual({ kind: 'failed', ...outcome })
+    // Its screen says where to read more.
+    const linkId = boot.id.replaceAll('-', '').slice(0, 12)
+    await machine.waitFor(new RegExp(`bootfarm: this boot: ${escaped(dashboardUrl)}/b/${linkId}\\b`))
   })
 })
 

@@ -93,6 +93,10 @@ describe.skipIf(missing)(`a machine under a control plane${missing ? ` (${missin
     await keepWritesIn('edge')
     const machine = await runs(lost)
     const { lastBoot } = await deviceWhen(lost, 'boot', (device) => device.lastBoot?.outcome === 'ready')
+    // Its loader and its initramfs print where its page is.
+    const links = machine.output.matchAll(/bootfarm: this boot: http:\/\/[\w.:-]+\/b\/([0-9a-f]{12})\b/g)
+    const linkId = lastBoot?.id.replaceAll('-', '').slice(0, 12)
+    expect([...links].map(([, id]) => id)).toEqual([linkId, linkId])
     // What it read is named by the files of its disk.
     const read = await site.eventually('list of files read', async () => {
       const found = await site.api.query<FilesRead | null>('boot.filesRead', { bootId: lastBoot?.id })

@@ -119,6 +119,7 @@ fn embedVectors(b: *std.Build, wire: *std.Build.Module, core: *std.Build.Module)
     const proto = "../../packages/proto/";
     embed(b, core, "boot_phases_json", proto ++ "boot-phases.json");
     embed(b, core, "uplink_vectors_json", proto ++ "vectors/uplink-v1.json");
+    embed(b, core, "boot_loading_vectors_json", proto ++ "vectors/boot-loading-v1.json");
     embed(b, core, "state_delta_vectors_json", proto ++ "vectors/state-delta-v1.json");
     embed(b, core, "sealed_box_vectors_json", proto ++ "vectors/sealed-box-v1.json");
     embed(b, core, "releases_vectors_json", proto ++ "vectors/releases-v1.json");

@@ -1,7 +1,7 @@
 import type { Writable } from 'node:stream'
 import type { Db } from '@bootfarm/db'
 import { migrationNames } from '@bootfarm/db/migrate'
-import { uplinkVersionsAccepted } from '@bootfarm/proto/uplink'
+import { printableUrl, uplinkVersionsAccepted } from '@bootfarm/proto/uplink'
 import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { applicationChecks, type Checks } from './access/checks.ts'
@@ -161,7 +161,17 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
   const uploads = options.uploads ?? new Uploads(defaultUploadSettings)
   const objects = options.objects ?? new Objects(defaultObjectSettings)
-  const edges = { context: { db, clock }, notifications, accepted, telemetry, repository, uploads, objects }
+  const dashboardUrl = dashboardUrlOf(webUrl)
+  const edges = {
+    context: { db, clock },
+    notifications,
+    dashboardUrl,
+    accepted,
+    telemetry,
+    repository,
+    uploads,
+    objects,
+  }
   await app.register(edgeRoutes, { prefix: '/edge/v1', ...edges })
   await app.register(installRoutes, { prefix: '/install', releases, checkMs: options.downloadCheckMs })
   const personRates = options.personRates ?? new Rates(personRate)
@@ -195,6 +205,11 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   await app.register(restRoutes, { prefix: '/api/v1', createContext: contextOf, secret: options.secret })
   await app.register(fastifyTRPCPlugin, { prefix: '/api/trpc', trpcOptions: trpcOptions(contextOf) })
   return app
+}
+
+/** Null: devices cannot print it. */
+function dashboardUrlOf(webUrl: string): string | null {
+  return printableUrl.safeParse(webUrl.replace(/\/+$/, '')).data ?? null
 }
 
 function openFeeds({

@@ -50,6 +50,8 @@ export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], ed
     instants.push(['end of nbp', end('nbp'), programEnd ?? acknowledgementBefore(packets, report.mac, script)])
   const loaderEnd = loaderByTftp ? tftp.at(-1) : acknowledgementBefore(packets, report.mac, stream[0])
   instants.push(['end of loader', end('loader'), loaderEnd])
+  const start = requests.find(({ payload }) => isRequestOfStart(payload.toString('latin1')))
+  instants.push(['boot command', report.bootCommandUs ?? Number.NaN, start])
   expect(begin('dhcp'), 'begin of dhcp').toBe(0)
   return instants.map(([what, reportedUs, packet]) => {
     const seenUs = (packet?.atUs ?? Number.NaN) - firstUs
@@ -58,6 +60,11 @@ export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], ed
     expect(differenceUs, what).toBeLessThan(toleranceUs)
     return differenceUs
   })
+}
+
+/** By HTTP or TFTP: the last file before the kernel's start. */
+function isRequestOfStart(text: string): boolean {
+  return /^GET \S*\/start /.test(text) || text.includes('/start\0')
 }
 
 /** Whether a packet to the TFTP port asks for a file that is no program of a UEFI (RFC 1350, section 5). */

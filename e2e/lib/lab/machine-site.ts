@@ -17,6 +17,9 @@ import { edgeProgram, scratchDirectory } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
 import { Segment } from './segment.ts'
 
+/** Enrolled edges have their machines print links to it. */
+export const dashboardUrl = 'https://boot.example.org'
+
 /** When an emulated machine waits for a core, its kernel would take the timer for broken and give up. */
 const steadyKernel = 'quiet panic=-1 no_timer_check'
 /** A login prompt would overwrite what others have just written to the console. */
@@ -186,6 +189,7 @@ export class MachineSite {
       described,
       powerOrders,
       menu,
+      { dashboardUrl },
     )
     return this.#serve('proxy', [])
   }

@@ -409,6 +409,11 @@ export const bootReport = z.object({
     )
     .max(loaderStepNames.length)
     .optional(),
+  /**
+   * When the loader's script asked for the file that it requests right before it starts the kernel, in µs since the
+   * start of the boot; absent: it has not, there is no space, or the edge is older than this field.
+   */
+  bootCommandUs: count.optional(),
   /** In order of their first request; absent: none, or the edge is older than this field. */
   transfers: z.array(transferReport).max(transfersMax).optional(),
   /** Requests and files that the edge has not listed in `transfers`; absent: none. */

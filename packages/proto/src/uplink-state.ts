@@ -31,6 +31,15 @@ export const trialsMax = 512
 /** Orders for a running device. */
 export const powerOrders = ['power_off', 'restart'] as const
 
+/**
+ * Where people open the dashboard. Devices print it, and scripts carry it: only what no screen, iPXE, GRUB or command
+ * line takes for anything else.
+ */
+export const printableUrl = z
+  .string()
+  .max(128)
+  .regex(/^https?:\/\/[A-Za-z0-9][A-Za-z0-9.:/_~-]*$/)
+
 /** Programs that are published together at an edge and chosen by this name, e.g. `ipxe`, `shim-grub`. */
 export const bootProgramSetName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/)
 /** Which boots have their packets before the stream kept and sent to the API. */
@@ -206,6 +215,8 @@ const stateFields = z.object({
   release: z.object({ version: releaseVersion, attempt: count }).optional(),
   /** Absent: `failed`. */
   capture: z.enum(captureChoices).optional(),
+  /** Absent: devices print no link to their boot's page. */
+  dashboardUrl: printableUrl.optional(),
   /** Hours between two copies of write caches for another edge of the site; absent: none. */
   cacheCopyHours: z.number().int().min(1).max(cacheCopyHoursMax).optional(),
   /** Absent where the site has one edge. */

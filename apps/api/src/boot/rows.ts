@@ -43,6 +43,7 @@ export interface BootFacts {
   handOver?: (HandOverReport & { edgeId: string }) | undefined
   routerWait?: BootReport['routerWait']
   loaderSteps?: BootReport['loaderSteps']
+  bootCommandUs?: number | undefined
   transfers?: BootReport['transfers']
   transfersLeftOut?: number | undefined
   series?: BootReport['series']
@@ -151,6 +152,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
     handOver: options.handOver,
     routerWait: facts.routerWait ?? null,
     loaderSteps: (facts.loaderSteps ?? []).map((step) => ({ ...step, durationUs: step.durationUs ?? null })),
+    bootCommandUs: facts.bootCommandUs ?? null,
     transfers: (facts.transfers ?? []).map(transferView),
     transfersLeftOut: facts.transfersLeftOut ?? 0,
     series: facts.series ? seriesView(facts.series) : null,

@@ -297,6 +297,11 @@ export const bootDetail = bootSummary
       .describe(
         "The loader's own DHCP exchange and its downloads, each from its first packet to its last byte; empty without a loader, and from older edges.",
       ),
+    bootCommandUs: count
+      .nullable()
+      .describe(
+        "When the loader's script reached the start of the kernel, in µs since the start of the boot; null: its loader cannot say it, or its edge is too old.",
+      ),
     transfers: z
       .array(
         z.object({

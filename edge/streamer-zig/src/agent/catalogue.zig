@@ -17,7 +17,7 @@ pub const FileQuery = core.tftp.Server.FileQuery;
 const texts_max = 128;
 
 /// The phase of a boot that a download belongs to.
-pub const What = enum { boot_program, configuration, kernel, initrd };
+pub const What = enum { boot_program, configuration, kernel, initrd, start };
 
 pub fn Catalogue(comptime Io: type) type {
     return struct {
@@ -155,7 +155,7 @@ pub fn Catalogue(comptime Io: type) type {
         }
 
         /// Files that come with a boot's version.
-        const OwnFile = enum { kernel, initrd };
+        const OwnFile = enum { kernel, initrd, start };
 
         fn openOwnFile(
             catalogue: *Self,
@@ -166,12 +166,16 @@ pub fn Catalogue(comptime Io: type) type {
             const ref = boots.table.findByHandle(handle.value) orelse return error.NotFound;
             const boot = boots.get(ref) orelse return error.NotFound;
             assert(boot.identity.handle == handle.value);
+            const start_file = core.loader.start_file.bytes;
+            if (own == .start)
+                return catalogue.take(.{ .memory = start_file }, .start, start_file.len);
             // The device repeats its request.
             if (boots.awaitsVersion(boot)) return error.Busy;
             const version = boots.versionOf(boot) orelse return error.NotFound;
             const file = switch (own) {
                 .kernel => version.kernel,
                 .initrd => version.initrd,
+                .start => unreachable,
             } orelse return error.NotFound;
             // The version may be closed while the transfer still reads.
             const opened = boots.io.duplicateFile(&file) catch return error.Busy;
@@ -179,6 +183,7 @@ pub fn Catalogue(comptime Io: type) type {
             return catalogue.take(.{ .file = opened }, switch (own) {
                 .kernel => .kernel,
                 .initrd => .initrd,
+                .start => unreachable,
             }, file.size);
         }
 

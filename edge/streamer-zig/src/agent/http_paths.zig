@@ -383,6 +383,11 @@ pub fn HttpPaths(comptime Io: type) type {
             text: *[http_response.text_size_max]u8,
         ) ?Response {
             if (std.mem.eql(u8, name, "boot.ipxe")) return paths.scripts().answer(asked, text);
+            if (std.mem.eql(u8, name, core.loader.start_file.name)) {
+                const bytes = core.loader.start_file.bytes;
+                @memcpy(text[0..bytes.len], bytes);
+                return textOf(text[0..bytes.len], .{ .boot = asked.ref, .what = .start });
+            }
             const what: Tag.What = if (std.mem.eql(u8, name, "kernel"))
                 .kernel
             else if (std.mem.eql(u8, name, "initrd"))
@@ -477,6 +482,7 @@ pub fn HttpPaths(comptime Io: type) type {
                 .kernel => .kernel,
                 .initrd => .initrd,
                 .disk => .disk,
+                .start => .start,
             };
         }
 
@@ -502,11 +508,12 @@ pub fn HttpPaths(comptime Io: type) type {
                     boots.apply(ref, now_us, .{ .nbp_traffic = step.traffic });
                     if (whole) boots.apply(ref, now_us, .nbp_end);
                 },
-                .script, .kernel, .initrd => {
+                .script, .kernel, .initrd, .start => {
                     const loaded: core.boot.LoaderFile = switch (tag.what) {
                         .script => .script,
                         .kernel => .kernel,
                         .initrd => .initrd,
+                        .start => .start,
                         else => unreachable,
                     };
                     if (step.begins) boots.apply(ref, now_us, .{ .loader_begin = loaded });

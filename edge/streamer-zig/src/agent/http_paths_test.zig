@@ -331,6 +331,29 @@ test "downloads move a boot through its phases" {
     try testing.expectEqual(1, boot.record(.stage1).?.reads);
 }
 
+test "the file before the kernel's start is answered at once and measured" {
+    const site: *Site = try .withVersion();
+    defer site.destroy();
+    var door: Door = .init(site);
+    const boot = site.boot(try site.begin(1));
+    var buffer: [64]u8 = undefined;
+    const path = try std.mem.print(&buffer, "/b/{x:0>16}/start", .{boot.identity.handle});
+    const response = door.ask(.get, path, "");
+    try testing.expectEqual(200, response.status);
+    try testing.expectEqual(1, response.body.size());
+    try testing.expect(response.tag.isMeasured());
+    const at_us = site.io.now_us + 7;
+    door.paths.progress(response.tag, .{
+        .traffic = .{ .bytes_out = 1, .packets_out = 1 },
+        .begins = true,
+        .at_us = at_us,
+        .body_size = 1,
+    });
+    try testing.expectEqual(at_us - boot.started_us, boot.loader_steps.boot_command_us.?);
+    try testing.expect(!boot.files_begun);
+    try testing.expectEqual(404, door.ask(.get, "/start", "").status);
+}
+
 test "each file that a device loads by HTTP is in its boot's report" {
     const site: *Site = try .withVersion();
     defer site.destroy();

@@ -121,6 +121,7 @@ pub fn IpxeScripts(comptime Io: type) type {
                 std.debug.assert(boot.isOver() or is_hint);
                 return scriptOf(core.loader.ipxe_script.writeRefusal(
                     blocker.text.slice(),
+                    boots.policy.linkOf(boot.identity.id),
                     text,
                 ), ref);
             }
@@ -135,6 +136,7 @@ pub fn IpxeScripts(comptime Io: type) type {
                 .local_disk = boot.assignment.local_disk,
                 .tuning = boot.assignment.tuning,
                 .clear = boots.clear and boot.assignment.tuning.protection != .sealed,
+                .link = boots.policy.linkOf(boot.identity.id),
             }, text), ref);
         }
 

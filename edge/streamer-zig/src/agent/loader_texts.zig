@@ -170,6 +170,7 @@ pub fn LoaderTexts(comptime Io: type) type {
                 .local_disk = boot.assignment.local_disk,
                 .tuning = boot.assignment.tuning,
                 .clear = boots.clear and boot.assignment.tuning.protection != .sealed,
+                .link = boots.policy.linkOf(boot.identity.id),
             };
             const has_initrd = version.initrd != null;
             return switch (loader) {
@@ -199,13 +200,19 @@ pub fn LoaderTexts(comptime Io: type) type {
                 texts.boots.apply(ref, now_us, .{ .failed = .{ .cause = cause, .text = why } });
                 assert(texts.boots.get(ref).?.isOver());
             }
+            const link = if (texts.boots.get(ref)) |boot|
+                texts.boots.policy.linkOf(boot.identity.id)
+            else
+                null;
             return switch (loader) {
                 .grub => core.loader.grub_config.writeRefusal(
                     why.slice(),
+                    link,
                     buffer[0..core.loader.grub_config.size_max],
                 ),
                 .pxelinux => core.loader.pxelinux_config.writeRefusal(
                     why.slice(),
+                    link,
                     buffer[0..core.loader.pxelinux_config.size_max],
                 ),
             };

@@ -38,12 +38,12 @@ pub const Tag = struct {
     /// Of the boot's transfers.
     file: u8 = core.boot.Transfers.none,
 
-    pub const What = enum { other, nbp, script, kernel, initrd, disk };
+    pub const What = enum { other, nbp, script, kernel, initrd, disk, start };
 
     /// Its end begins or ends a phase of the boot.
     pub fn isMeasured(tag: Tag) bool {
         return tag.boot != null and switch (tag.what) {
-            .nbp, .script, .kernel, .initrd => true,
+            .nbp, .script, .kernel, .initrd, .start => true,
             .other, .disk => false,
         };
     }

@@ -287,6 +287,7 @@ pub fn Tftp(comptime Io: type) type {
                 .configuration => .script,
                 .kernel => .kernel,
                 .initrd => .initrd,
+                .start => .start,
             };
         }
 

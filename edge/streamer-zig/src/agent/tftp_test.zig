@@ -163,6 +163,10 @@ test "kernel and initrd are files of the boot's version, read as long as the tra
     // This version has none.
     try link.request("initrd");
     try testing.expectEqual(.file_not_found, (try link.answer()).err.code);
+    try testing.expectEqual(null, link.boot().loader_steps.boot_command_us);
+    try link.request("start");
+    try testing.expectEqual(1, (try link.answer()).oack.tsize.?);
+    try testing.expect(link.boot().loader_steps.boot_command_us != null);
 }
 
 test "a loader's configuration is a script, made for its boot" {

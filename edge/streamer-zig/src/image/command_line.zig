@@ -28,6 +28,7 @@ const of_edge = [_][]const u8{
     "bootfarm.boot",
     "bootfarm.token",
     "bootfarm.report",
+    "bootfarm.link",
     "bootfarm.root",
     "bootfarm.subvolume",
 };

@@ -3,7 +3,7 @@
 # disk itself where the edge or a disk of the device keeps what is written, and on to the system's own init. Whatever stops it ends in one line
 # that says so.
 #
-# Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token, bootfarm.overflow (by the edge's boot script),
+# Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token, bootfarm.overflow, bootfarm.link (by the edge's boot script),
 # bootfarm.capture=DISK, bootfarm.lost=ACTION, bootfarm.disk=nbdN, bootfarm.root=DEVICE, bootfarm.subvolume=NAME, bootfarm.overlay=SIZE,
 # bootfarm.address=IP/PREFIX,GATEWAY, bootfarm.trace=no, BOOTIF=01-MAC, init=PATH,
 # panic=SECONDS.
@@ -30,6 +30,7 @@ for word in $(cat /proc/cmdline); do
     bootfarm.capture=*) capture=${word#*=} ;;
     bootfarm.trace=no) is_traced=no ;;
     bootfarm.address=*) fixed_address=${word#*=} ;;
+    bootfarm.link=*) link=${word#*=} ;;
     BOOTIF=*) boot_mac=$(echo "${word#BOOTIF=??-}" | tr 'A-F-' 'a-f:') ;;
     init=*) system_init=${word#*=} ;;
     panic=-*) after_failure=1 ;;
@@ -38,6 +39,15 @@ for word in $(cat /proc/cmdline); do
 done
 
 say() { echo "bootfarm: $*" >/dev/console; }
+
+# The page of this boot, where people look for what stopped it. Anything but a plain address is not shown.
+case $link in
+  *[!A-Za-z0-9.:/_~-]*) link= ;;
+  http://?* | https://?*) [ ${#link} -le 160 ] || link= ;;
+  *) link= ;;
+esac
+say_link() { [ -z "$link" ] || say "this boot: $link"; }
+say_link
 
 # Ends a stage of this start: seconds since the kernel's, kept for the report of this boot.
 step() {
@@ -48,6 +58,7 @@ step() {
 step kernel
 
 start_again() {
+  say_link
   say "starting again in $after_failure s"
   sleep "$after_failure"
   reboot -f

@@ -220,6 +220,7 @@ fn tellLoading(teller: *ReportWriter, fate: BootOutcome) void {
     teller.file(.script, 420);
     teller.file(.kernel, 8 << 20);
     teller.file(.initrd, 6 << 20);
+    teller.file(.start, core.loader.start_file.bytes.len);
     if (fate == .token_refused) {
         teller.pass(2 * std.time.us_per_s);
         teller.tell(.{ .failed = .{ .cause = .token_refused } });

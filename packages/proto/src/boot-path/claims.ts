@@ -41,12 +41,13 @@ function failOverClaims({ handOver, phases }: TracedBoot): Claim[] {
  * until ready. A device that lies moves its own time about in there, and nothing else.
  */
 function stepClaims(boot: TracedBoot, totalUs: number): Claim[] {
-  const { guest, phases } = boot
+  const { guest, phases, bootCommandUs } = boot
   if (!guest) return []
   const steps = guest.steps.slice(0, stepsMax).filter(({ group }) => group !== 'firmware')
   if (steps.length === 0) return []
   const window = osWindow(phases, totalUs)
-  const claims = [handOverClaim(guest.kernelStartUs, window), ...nested(steps).map((step) => claimOfStep(boot, step))]
+  const handOver = handOverClaim({ kernelStartUs: guest.kernelStartUs, bootCommandUs }, window)
+  const claims = [handOver, ...nested(steps).map((step) => claimOfStep(boot, step))]
   const units = unitChain(steps, window.toUs).map(
     (unit): Claim => ({
       ...spanOf(unit),
@@ -88,14 +89,27 @@ interface Window {
   toUs: number
 }
 
-function handOverClaim(kernelStartUs: number, { fromUs }: Window): Claim {
+interface HandOver {
+  kernelStartUs: number
+  bootCommandUs: number | null
+}
+
+/**
+ * The start is seen where the boot program says that its last command follows. Without that it is inferred: the
+ * boot program may have done anything after its last download.
+ */
+function handOverClaim({ kernelStartUs, bootCommandUs }: HandOver, { fromUs }: Window): Claim {
+  const isSeen = bootCommandUs !== null && bootCommandUs <= fromUs
+  const start = isSeen
+    ? `The boot program said at ${at(bootCommandUs)} that it starts the kernel`
+    : `The last byte for the boot program was acknowledged at ${at(fromUs)}`
   return {
     fromUs,
     toUs: kernelStartUs,
     rank: ranks.handOver,
     owner: ownerOf('kernel_hand_over'),
-    source: 'inferred',
-    evidence: `The last byte for the boot program was acknowledged at ${at(fromUs)}; by the device’s report its kernel's clock started at ${at(kernelStartUs)}.`,
+    source: isSeen ? 'reported' : 'inferred',
+    evidence: `${start}; by the device’s report its kernel's clock started at ${at(kernelStartUs)}.`,
   }
 }
 

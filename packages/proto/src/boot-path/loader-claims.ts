@@ -51,7 +51,26 @@ export function loaderClaims(boot: TracedBoot, phase: TracedPhase, endUs: number
     doneUs = stepEndUs
     done = stepNames[name]
   }
-  return claims.map((claim) => clip(claim, { fromUs: phase.startUs, toUs: endUs }))
+  return [...claims, ...bootCommandClaims(boot, { fromUs: doneUs, toUs: endUs })].map((claim) =>
+    clip(claim, { fromUs: phase.startUs, toUs: endUs }),
+  )
+}
+
+/** From the last download to the script's last command, and its one request. */
+function bootCommandClaims({ bootCommandUs }: TracedBoot, { fromUs, toUs }: { fromUs: number; toUs: number }): Claim[] {
+  if (bootCommandUs === null) return []
+  const evidence = `Its last download ended at ${at(fromUs)}; its script reached the start of the kernel at ${at(bootCommandUs)}.`
+  return [
+    { fromUs, toUs: bootCommandUs, rank: ranks.loader, owner: ownerOf('loader_last'), source: 'observed', evidence },
+    {
+      fromUs: bootCommandUs,
+      toUs,
+      rank: ranks.loaderStep,
+      owner: ownerOf('boot_command'),
+      source: 'observed',
+      evidence: `It asked for the file “start” at ${at(bootCommandUs)} and had it at ${at(toUs)}.`,
+    },
+  ]
 }
 
 /** More names would hide the sentence that they are in. */

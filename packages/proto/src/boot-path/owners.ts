@@ -95,6 +95,12 @@ const owners = {
     title: 'Download of the initramfs',
     help: 'Make the initramfs smaller (only this device’s drivers), or compress it with zstd.',
   },
+  loader_last: {
+    kind: 'loader',
+    title: 'Boot program: from its last download to its last command',
+    help: 'Make the initramfs smaller: the boot program unpacks and verifies what it has loaded.',
+  },
+  boot_command: { kind: 'loader', title: 'Boot program: says that it starts the kernel', help: null },
   loader_stall: {
     kind: 'loader',
     title: 'Stalled download of the boot program',

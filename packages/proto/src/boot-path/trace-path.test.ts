@@ -17,7 +17,14 @@ function step(group: TracedStep['group'], name: string, [startMs, durationMs]: [
 }
 
 function boot(changes: Partial<TracedBoot>): TracedBoot {
-  const nothing = { guest: null, routerWait: null, handOver: null, menuEntry: null, readTimes: null }
+  const nothing = {
+    guest: null,
+    routerWait: null,
+    handOver: null,
+    menuEntry: null,
+    readTimes: null,
+    bootCommandUs: null,
+  }
   const none = { offers: [], loaderSteps: [], transfers: [] }
   return Object.assign({ outcome: 'ready' as const, totalUs: 0, phases: [], ...nothing, ...none }, changes)
 }
@@ -166,6 +173,33 @@ test('a loader’s phase is told by its DHCP exchange, its downloads, and what i
   ])
 })
 
+test('a kernel’s start that the boot program announces is not inferred', () => {
+  const started = boot({
+    totalUs: 6_000 * ms,
+    phases: [phase('loader', 0, 2_003), phase('breather', 2_003, 2_997), phase('stage2', 5_000, 1_000)],
+    loaderSteps: [{ name: 'kernel', startUs: 0, durationUs: 1_500 * ms }],
+    bootCommandUs: 2_000 * ms,
+    guest: { kernelStartUs: 3_400 * ms, steps: [step('kernel', 'kernel', [3_400, 2_600])] },
+  })
+  const path = tracePath(started)
+  expect(readable(path)).toEqual([
+    '0-1500 loader_kernel observed',
+    '1500-2000 loader_last observed',
+    '2000-2003 boot_command observed',
+    '2003-3400 kernel_hand_over reported',
+    '3400-6000 kernel reported',
+  ])
+  expect(path.inferredUs).toBe(0)
+  expect(path.segments[3]?.evidence).toBe(
+    "The boot program said at +2.000 s that it starts the kernel; by the device’s report its kernel's clock started at +3.400 s.",
+  )
+  expect(readable(tracePath({ ...started, bootCommandUs: null }))[2]).toBe('2003-3400 kernel_hand_over inferred')
+  // A time that the phases contradict proves nothing.
+  expect(readable(tracePath({ ...started, bootCommandUs: 9_000 * ms })).at(-2)).toBe(
+    '2003-3400 kernel_hand_over inferred',
+  )
+})
+
 test('without a report of the device the kernel’s start is inferred, and the silence of a fail-over is named', () => {
   const phases = [
     phase('dhcp', 0, 100),
@@ -249,6 +283,7 @@ function hostileBoot(random: (below: number) => number): TracedBoot {
     })),
     transfers: some(40, () => ({ name: '“”\u202e=1+1', startUs: time(), bytes: random(3) })),
     routerWait: { ...span(), solicitations: random(3) },
+    bootCommandUs: random(3) === 0 ? null : time(),
     handOver: { atUs: time() },
   })
 }

@@ -36,6 +36,8 @@ export interface TracedBoot {
   offers: readonly { atUs: number; server: string; ours: boolean; kind: 'address' | 'proxy' | 'both' }[]
   routerWait: { atUs: number; durationUs: number; solicitations: number } | null
   loaderSteps: readonly { name: LoaderStepName; startUs: number; durationUs: number | null }[]
+  /** When the loader's script said that it starts the kernel; null: unknown. */
+  bootCommandUs: number | null
   /** Files that the device loaded; it chose their names. */
   transfers: readonly { name: string; startUs: number; bytes: number }[]
   handOver: { atUs: number } | null

@@ -38,6 +38,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
         { name: 'script', startUs: 500, durationUs: 20 },
         { name: 'kernel', startUs: 600 },
       ],
+      bootCommandUs: 9_000_000,
       transfers: [
         {
           name: 'snponly.efi',
@@ -74,6 +75,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
         { name: 'script', startUs: 500, durationUs: 20 },
         { name: 'kernel', startUs: 600, durationUs: null },
       ],
+      bootCommandUs: 9_000_000,
       transfers: [
         { name: 'snponly.efi', protocol: 'tftp', bytes: 3, retransmitted: 4, requests: 5, outcome: 'done' },
         { name: 'kernel', protocol: 'http', durationUs: 7, retransmitted: 0, requests: 1, outcome: null },
@@ -128,6 +130,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
       menuEntry: null,
       routerWait: null,
       loaderSteps: [],
+      bootCommandUs: null,
       transfers: [],
       transfersLeftOut: 0,
       series: null,

@@ -133,6 +133,7 @@ function factsOf(boot: BootReport, edgeId: string): BootFacts {
     resumedUs: boot.resumedUs,
     routerWait: boot.routerWait,
     loaderSteps: boot.loaderSteps,
+    bootCommandUs: boot.bootCommandUs,
     transfers: boot.transfers,
     transfersLeftOut: boot.transfersLeftOut,
     series: boot.series,

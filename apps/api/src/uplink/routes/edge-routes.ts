@@ -69,6 +69,7 @@ declare module 'fastify' {
 interface EdgeRoutesOptions {
   context: PlatformContext
   notifications: Notifications
+  dashboardUrl: string | null
   accepted: AcceptedVersions
   telemetry: Telemetry
   repository: UpdateRepository
@@ -82,7 +83,7 @@ interface EdgeRoutesOptions {
  */
 export async function edgeRoutes(
   app: FastifyInstance,
-  { context, notifications, accepted, telemetry, repository, uploads, objects }: EdgeRoutesOptions,
+  { context, notifications, dashboardUrl, accepted, telemetry, repository, uploads, objects }: EdgeRoutesOptions,
 ) {
   takeBytes(app)
 
@@ -107,10 +108,10 @@ export async function edgeRoutes(
     const edge = await authenticate(request)
     const { after, waitMs, base } = parsed(stateQuery, request.query)
     const signal = closedSignal(reply)
-    const options = { notifications, after: parseStatePair(after), base, waitMs, signal, onAcknowledged }
+    const options = { notifications, after: parseStatePair(after), base, waitMs, dashboardUrl, signal, onAcknowledged }
     return (await waitForState(context, edge, options)) ?? reply.code(204).send()
   })
-  pollRoute(app, { context, notifications, accepted, onAcknowledged, within })
+  pollRoute(app, { context, notifications, dashboardUrl, accepted, onAcknowledged, within })
 
   await app.register(updateRoutes, { authenticate, within, clock: context.clock, repository })
   await app.register(uploadRoutes, { authenticate, within, uploads })
@@ -152,13 +153,13 @@ function bootFileRoutes(app: FastifyInstance, { authenticate, within }: Pick<Edg
   })
 }
 
-type PollRouteOptions = Pick<EdgeRoutesOptions, 'context' | 'notifications' | 'accepted'> &
+type PollRouteOptions = Pick<EdgeRoutesOptions, 'context' | 'notifications' | 'dashboardUrl' | 'accepted'> &
   Pick<EdgeAccess, 'within'> & { onAcknowledged: (afterMs: number) => void }
 
 /** The poll that carries a heartbeat: the only request of an edge while nothing happens. */
 function pollRoute(
   app: FastifyInstance,
-  { context, notifications, accepted, onAcknowledged, within }: PollRouteOptions,
+  { context, notifications, dashboardUrl, accepted, onAcknowledged, within }: PollRouteOptions,
 ) {
   const edges = new KnownEdges(context, accepted)
   const polls = new Polls(context)
@@ -166,7 +167,7 @@ function pollRoute(
     const signed = signedRequestOf(request)
     const { after, waitMs, base } = parsed(pollQuery, request.query)
     const signal = closedSignal(reply)
-    const options = { notifications, after: parseStatePair(after), base, waitMs, signal, onAcknowledged }
+    const options = { notifications, after: parseStatePair(after), base, waitMs, dashboardUrl, signal, onAcknowledged }
     const remembered = await edges.authenticate(signed)
     request.caller = { kind: 'edge', id: remembered.edgeId, organizationId: remembered.organizationId }
     const body = parseBody(heartbeat, request)

@@ -124,6 +124,7 @@ async function pollWith(after: string) {
     after: parseStatePair(after),
     base: undefined,
     waitMs: 0,
+    dashboardUrl: null,
     signal: new AbortController().signal,
     onAcknowledged: () => undefined,
   }

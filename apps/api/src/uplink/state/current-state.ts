@@ -83,7 +83,11 @@ export async function storedState(db: DbOrTransaction, edge: AuthenticatedEdge):
  * same, otherwise a new one with the next counter. It holds a lock on the edge's row, because two requests of an edge
  * may reach two API processes. Throws `edge_revoked`.
  */
-export async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, now: Date): Promise<SignedState> {
+export async function renewState(
+  transaction: DbTransaction,
+  edge: AuthenticatedEdge,
+  { now, dashboardUrl }: { now: Date; dashboardUrl: string | null },
+): Promise<SignedState> {
   const { organizationId, edgeId, siteId } = edge
   const row = await lockRow<{ revoked_at: Date | null }>(transaction, 'edge', {
     organizationId,
@@ -97,6 +101,7 @@ export async function renewState(transaction: DbTransaction, edge: Authenticated
   // Before the content: what commits while that is read has raised the version again.
   const siteVersion = await readSiteVersion(transaction, siteId)
   const read = await readStateContent(transaction, edge, now)
+  if (dashboardUrl !== null) read.content.dashboardUrl = dashboardUrl
   // The text of thousands of devices is made once, for the hash and for the payload.
   const members = canonicalMembers(read.content)
   const contentHash = hashOf(members, read.sealKey)

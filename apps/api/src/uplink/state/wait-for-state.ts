@@ -14,6 +14,8 @@ interface WaitOptions {
   /** The digest of the payload that the edge has, if it takes a change of that. */
   base: string | undefined
   waitMs: number
+  /** Of this process, for devices' screens; null: it cannot be printed. */
+  dashboardUrl: string | null
   /** Aborts when the edge disconnects. */
   signal: AbortSignal
   /** In place of the first look; null: the edge is not as the caller says. */
@@ -38,7 +40,7 @@ const readings = new Turns(readingsMax)
 export async function waitForState(
   { db, clock }: PlatformContext,
   edge: AuthenticatedEdge,
-  { notifications, after, base, waitMs, signal, firstLook, onAcknowledged }: WaitOptions,
+  { notifications, after, base, waitMs, dashboardUrl, signal, firstLook, onAcknowledged }: WaitOptions,
 ): Promise<StateEnvelope | StateDeltaEnvelope | null | 'not_known'> {
   const { organizationId, siteId } = edge
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
@@ -69,7 +71,7 @@ export async function waitForState(
       if (!isCurrent || isLaterThere) {
         const state = await readings.within(organizationId, signal, () =>
           within((transaction) =>
-            isCurrent ? storedState(transaction, edge) : renewState(transaction, edge, clock()),
+            isCurrent ? storedState(transaction, edge) : renewState(transaction, edge, { now: clock(), dashboardUrl }),
           ),
         )
         if (state === null) return null

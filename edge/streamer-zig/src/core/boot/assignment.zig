@@ -40,7 +40,9 @@ pub const PrivateImage = enum {
     }
 };
 
-pub const LoaderFile = enum { script, kernel, initrd, other };
+/// `start`: nothing but the request counts. A script asks for this file right before it starts the
+/// kernel.
+pub const LoaderFile = enum { script, kernel, initrd, other, start };
 
 /// The files that end the loader phase once all of them are delivered; none: only the first disk
 /// read ends it.
@@ -54,7 +56,7 @@ pub const LoaderFiles = packed struct(u8) {
         switch (file) {
             .kernel => result.kernel = true,
             .initrd => result.initrd = true,
-            .script, .other => {},
+            .script, .other, .start => {},
         }
         return result;
     }

@@ -101,6 +101,29 @@ test "a whole boot has each phase with its own start and end" {
     try testing.expectEqual(.reported, boot.record(.ready).?.source);
 }
 
+test "the request before the kernel's start ends what the loader does" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    try testing.expectEqual(.breather, boot.current().?);
+    at(&boot, 300, .{ .loader_begin = .start });
+    try testing.expectEqual(.loader, boot.current().?);
+    // It went on without the answer, or nobody saw that it had it.
+    var unanswered = boot;
+    at(&boot, 302, .{ .loader_end = .start });
+    streamSystem(&boot);
+    try expectPhase(&boot, .loader, 20, 282);
+    try expectPhase(&boot, .breather, 302, 598);
+    try testing.expectEqual(300 * ms, boot.loader_steps.boot_command_us.?);
+    streamSystem(&unanswered);
+    try expectPhase(&unanswered, .loader, 20, 280);
+    try expectPhase(&unanswered, .breather, 300, 600);
+    // Who knows the handle cannot move it later.
+    at(&boot, 950, .{ .loader_begin = .start });
+    try testing.expectEqual(300 * ms, boot.loader_steps.boot_command_us.?);
+}
+
 test "a power command starts the firmware phase and the first DHCP packet ends it" {
     var boot = start();
     at(&boot, 0, .power_command);
@@ -702,7 +725,7 @@ test "any order of events keeps phases within the boot and never ends one before
 }
 
 fn randomEvent(prng: *base.Prng) Boot.Event {
-    const file = prng.pick(Boot.LoaderFile, &.{ .script, .kernel, .initrd, .other });
+    const file = prng.pick(Boot.LoaderFile, &.{ .script, .kernel, .initrd, .other, .start });
     const client = prng.pick(Boot.DhcpClient, &.{ .rom, .ipxe });
     return switch (prng.below(17)) {
         0 => .power_command,

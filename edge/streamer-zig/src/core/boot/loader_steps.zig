@@ -18,12 +18,14 @@ pub const Name = enum(u8) {
 
     pub const count = @typeInfo(Name).@"enum".field_names.len;
 
-    fn of(file: LoaderFile) Name {
+    /// Null: it is no download.
+    fn of(file: LoaderFile) ?Name {
         return switch (file) {
             .script => .script,
             .kernel => .kernel,
             .initrd => .initrd,
             .other => .other,
+            .start => null,
         };
     }
 };
@@ -33,6 +35,8 @@ pub const Step = struct { start_us: u64, end_us: ?u64 = null };
 
 /// By name; from the first request to the last byte, also if a file is requested again.
 steps: [Name.count]?Step = @splat(null),
+/// When the script last reached the start of the kernel; null: it has not, or cannot say so.
+boot_command_us: ?u64 = null,
 
 /// A packet of the loader's own DHCP exchange, which precedes its downloads.
 pub fn onDhcp(loader: *LoaderSteps, at_us: u64) void {
@@ -44,12 +48,16 @@ pub fn onDhcp(loader: *LoaderSteps, at_us: u64) void {
 }
 
 pub fn onRequest(loader: *LoaderSteps, file: LoaderFile, at_us: u64) void {
-    loader.begin(.of(file), at_us);
+    const name = Name.of(file) orelse {
+        loader.boot_command_us = at_us;
+        return;
+    };
+    loader.begin(name, at_us);
 }
 
 /// Its last byte is acknowledged.
 pub fn onEnd(loader: *LoaderSteps, file: LoaderFile, at_us: u64) void {
-    loader.end(.of(file), at_us);
+    loader.end(Name.of(file) orelse return, at_us);
 }
 
 fn begin(loader: *LoaderSteps, name: Name, at_us: u64) void {
@@ -80,6 +88,15 @@ test "a loader's exchange and downloads have a start and an end each" {
     try testing.expectEqual(Step{ .start_us = 500, .end_us = 600 }, loader.steps[1].?);
     try testing.expectEqual(Step{ .start_us = 800 }, loader.steps[2].?);
     try testing.expectEqual(null, loader.steps[3]);
+}
+
+test "the last request before a kernel is its start, and no download" {
+    var loader: LoaderSteps = .{};
+    loader.onRequest(.start, 100);
+    loader.onEnd(.start, 110);
+    loader.onRequest(.start, 200);
+    try testing.expectEqual(200, loader.boot_command_us.?);
+    for (loader.steps) |step| try testing.expectEqual(null, step);
 }
 
 test "a file that is requested again prolongs its step, and no end precedes its start" {

@@ -49,7 +49,7 @@ pub const Name = enum(u8) {
     stream_report_ack,
 };
 
-pub const HttpFile = enum(u8) { other, program, script, kernel, initrd, disk, word };
+pub const HttpFile = enum(u8) { other, program, script, kernel, initrd, disk, word, start };
 
 pub const Packet = struct {
     name: Name,
@@ -112,6 +112,7 @@ pub const Packet = struct {
             .initrd => "the initramfs",
             .disk => "the disk",
             .word => "a word",
+            .start => "the last file before the kernel",
         };
     }
 };

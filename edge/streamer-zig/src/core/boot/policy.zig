@@ -7,6 +7,7 @@ const base = @import("base");
 const assignments = @import("assignment.zig");
 const BootMenu = @import("../loader/menu.zig");
 const desired_state = @import("../uplink/desired_state.zig");
+const PageLink = @import("page_link.zig");
 const release = @import("release.zig");
 const Tuning = @import("../target/tuning.zig");
 const assert = std.debug.assert;
@@ -102,6 +103,14 @@ pub const BootPolicy = struct {
                 return decideDevice(state, device, unix_ms);
             },
         }
+    }
+
+    /// Returns where a boot's page is; null: nobody has told this edge.
+    pub fn linkOf(policy: *const BootPolicy, boot_id: base.Uuid) ?PageLink {
+        return switch (policy.source) {
+            .nothing, .standalone => null,
+            .state => |state| .of(state.dashboardUrl, boot_id),
+        };
     }
 
     /// Returns whether a device boots without being registered.

@@ -150,6 +150,8 @@ fn write(
     if (boot.device_key) |*device_key| try writeDeviceKey(&json, device_key);
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
     if (cut.loader_steps) try writeLoaderSteps(&json, &boot.loader_steps);
+    if (cut.loader_steps) if (boot.loader_steps.boot_command_us) |at_us|
+        try number(&json, "bootCommandUs", at_us);
     try writeTransfers(&json, &boot.transfers);
     try writeSeries(&json, &boot.series);
     if (boot.facts.network) |*network| try writeNetwork(&json, network);

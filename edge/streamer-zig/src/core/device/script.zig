@@ -1,6 +1,6 @@
 //! The part of an iPXE script that a simulated device understands: `set`, `echo`, `kernel`,
-//! `initrd`, `sanboot`, `boot` and `${name}`, and a boot menu, whose timeout expires at once. A
-//! script that it does not understand ends the boot with the line's number, as in iPXE.
+//! `initrd`, `imgfetch`, `sanboot`, `boot` and `${name}`, and a boot menu, whose timeout expires at
+//! once. A script that it does not understand ends the boot with the line's number, as in iPXE.
 
 const std = @import("std");
 const base = @import("base");
@@ -143,7 +143,7 @@ fn isMenu(command: []const u8) bool {
 }
 
 fn isDownload(command: []const u8) bool {
-    for ([_][]const u8{ "kernel", "initrd", "sanboot" }) |known|
+    for ([_][]const u8{ "kernel", "initrd", "imgfetch", "sanboot" }) |known|
         if (std.mem.eql(u8, command, known)) return true;
     return false;
 }
@@ -175,12 +175,14 @@ test "a script with a kernel names the downloads and the boot" {
     const plan = parse(identity_lines ++
         \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} initrd=initrd
         \\initrd --name initrd http://10.0.0.1:6980/b/00000000000000ab/initrd
+        \\imgfetch --name x --timeout 2000 http://10.0.0.1:6980/b/00000000000000ab/start && imgfree x ||
         \\boot
         \\
     ).plan;
     try testing.expectEqual(6910, plan.stream.port);
-    try testing.expectEqual(2, plan.downloads.count);
+    try testing.expectEqual(3, plan.downloads.count);
     try testing.expectEqualStrings("/b/00000000000000ab/initrd", plan.downloads.buffer[1].path);
+    try testing.expectEqualStrings("/b/00000000000000ab/start", plan.downloads.buffer[2].path);
     try testing.expectEqual(0x0f, plan.token[15]);
     try testing.expect(!plan.is_disk);
     try testing.expectEqual(Tuning{}, plan.tuning);

@@ -7,6 +7,8 @@ const std = @import("std");
 const base = @import("base");
 const KernelLine = @import("kernel_line.zig");
 const boot_script = @import("ipxe_script.zig");
+const PageLink = @import("../boot/page_link.zig");
+const start_file = @import("start_file.zig");
 const assert = std.debug.assert;
 
 pub const size_max = 8192;
@@ -28,8 +30,11 @@ pub fn write(options: *const Options, buffer: *[size_max]u8) []const u8 {
 
 fn writeTo(options: *const Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     try writer.writeAll(
-        "set timeout=0\nset default=0\nset fallback=1\nmenuentry 'Bootfarm' {\n  linux ",
+        "set timeout=0\nset default=0\nset fallback=1\nmenuentry 'Bootfarm' {\n",
     );
+    if (options.line.link) |link|
+        try writer.print("  echo '{f}'\n", .{&PageLink.Line{ .link = link }});
+    try writer.writeAll("  linux ");
     try writePath(options, "kernel", writer);
     var buffer: [KernelLine.size_max]u8 = undefined;
     try writeWords(options.line.write(&buffer), writer);
@@ -39,7 +44,11 @@ fn writeTo(options: *const Options, writer: *std.Io.Writer) std.Io.Writer.Error!
         try writePath(options, "initrd", writer);
         try writer.writeByte('\n');
     }
-    try writer.writeAll("}\n");
+    // GRUB boots when the entry ends, and ignores that a script to run is missing (`source` of
+    // grub-core/normal/main.c).
+    try writer.writeAll("  source ");
+    try writePath(options, start_file.name, writer);
+    try writer.writeAll("\n}\n");
     try writeRestart(writer);
 }
 
@@ -91,7 +100,7 @@ fn writeRestart(writer: *std.Io.Writer) std.Io.Writer.Error!void {
 }
 
 /// For a device that cannot start its version: shows why on its console, waits and restarts.
-pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
+pub fn writeRefusal(why: []const u8, link: ?PageLink, buffer: *[size_max]u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     writer.writeAll("set timeout=0\necho 'bootfarm: ") catch unreachable;
     for (why[0..@min(why.len, refusal_size_max)]) |byte| {
@@ -99,6 +108,8 @@ pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
         writer.writeByte(if (is_harmless) byte else '?') catch unreachable;
     }
     writer.writeAll("'\n") catch unreachable;
+    if (link) |known|
+        writer.print("echo '{f}'\n", .{&PageLink.Line{ .link = known }}) catch unreachable;
     writeRestart(&writer) catch unreachable;
     return writer.buffered();
 }
@@ -143,6 +154,7 @@ test "a configuration loads kernel and initramfs from this edge and falls back t
         \\menuentry 'Bootfarm' {
         \\  linux (tftp,10.0.0.1)/b/00000000000000ab/kernel 'quiet' 'bootfarm.edge=10.0.0.1:6910' 'bootfarm.boot=01010101-0101-4101-8101-010101010101' 'bootfarm.token=0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f' 'bootfarm.report=http://10.0.0.1:6980/b/00000000000000ab'
         \\  initrd (tftp,10.0.0.1)/b/00000000000000ab/initrd
+        \\  source (tftp,10.0.0.1)/b/00000000000000ab/start
         \\}
         \\menuentry 'Start again' {
         \\  echo 'bootfarm: starting again in 60 s'
@@ -186,10 +198,20 @@ test "the longest command line fits even if each byte needs four" {
 
 test "a refusal says why and no part of it can end its quotes" {
     var buffer: [size_max]u8 = undefined;
-    const text = writeRefusal("a'\nb $c", &buffer);
+    const text = writeRefusal("a'\nb $c", null, &buffer);
     try testing.expect(
         std.mem.startsWith(u8, text, "set timeout=0\necho 'bootfarm: a??b $c'\nmenuentry"),
     );
+}
+
+test "the boot's page is shown before its kernel, and with a refusal" {
+    var options = test_options;
+    options.line.link = PageLink.of("https://boot.example.org", options.line.identity.id);
+    var buffer: [size_max]u8 = undefined;
+    const shown = "echo 'bootfarm: this boot: https://boot.example.org/b/010101010101'\n";
+    try testing.expect(std.mem.find(u8, write(&options, &buffer), shown ++ "  linux ") != null);
+    const refusal = writeRefusal("no", options.line.link, &buffer);
+    try testing.expect(std.mem.find(u8, refusal, "no'\n" ++ shown ++ "menuentry ") != null);
 }
 
 test "configurations are recognized by the names that GRUB requests" {

@@ -10,6 +10,8 @@ const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
 const LocalDisk = @import("../target/local_disk_order.zig");
 const Tuning = @import("../target/tuning.zig");
+const PageLink = @import("../boot/page_link.zig");
+const start_file = @import("start_file.zig");
 const assert = std.debug.assert;
 
 pub const size_max = 4096;
@@ -27,6 +29,8 @@ pub const Options = struct {
     tuning: Tuning = .{},
     /// The stream runs in clear text.
     clear: bool = false,
+    /// For the device's console.
+    link: ?PageLink = null,
 };
 
 pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
@@ -44,6 +48,7 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     );
     // For readers of the script; a kernel gets it as a word of its command line.
     if (options.clear) try writer.writeAll("set bootfarm_stream clear\n");
+    if (options.link) |link| try writer.print("echo {f}\n", .{&PageLink.Line{ .link = link }});
     if (!options.has_kernel) {
         try writer.print("sanboot --no-describe http://{f}/b/{x:0>16}/disk\n", .{
             options.http, id.handle,
@@ -62,6 +67,7 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     if (options.local_disk) |*order| try writer.print(" {f}", .{order});
     try writer.print("{f}", .{options.tuning});
     if (options.clear) try writer.writeAll(" " ++ clear_word);
+    if (options.link) |*link| try writer.print(" " ++ PageLink.word ++ "{f}", .{link});
     // Facts that a boot medium adds about its device: the card, and an address; empty for others.
     try writer.writeAll(" ${bootfarm_words}");
     if (options.has_initrd) {
@@ -70,7 +76,19 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
             options.http, id.handle,
         });
     } else try writer.writeByte('\n');
+    try writeStart(options, writer);
     try writer.writeAll("boot\n");
+}
+
+/// Says when the kernel is started. Only iPXE's image of that name is freed: any other one would
+/// reach the kernel as a part of its initramfs.
+fn writeStart(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    const name = "bootfarm_" ++ start_file.name;
+    try writer.print(
+        "imgfetch --name " ++ name ++ " --timeout {d} http://{f}/b/{x:0>16}/" ++
+            start_file.name ++ " && imgfree " ++ name ++ " ||\n",
+        .{ start_file.timeout_ms, options.http, options.identity.handle },
+    );
 }
 
 /// How long a device that cannot be started waits before it retries, and so how often an edge sees
@@ -79,11 +97,13 @@ pub const retry_after_s = 60;
 
 /// For a device that cannot start its version: shows why on its console, waits and restarts, since
 /// the cause may be gone by then.
-pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
+pub fn writeRefusal(why: []const u8, link: ?PageLink, buffer: *[size_max]u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     writer.writeAll("#!ipxe\necho bootfarm: ") catch unreachable;
     const kept = why[0..@min(why.len, refusal_size_max)];
     for (kept) |byte| writer.writeByte(if (isHarmless(byte)) byte else '?') catch unreachable;
+    if (link) |known|
+        writer.print("\necho {f}", .{&PageLink.Line{ .link = known }}) catch unreachable;
     writer.print("\necho bootfarm: starting again in {d} s\nsleep {d}\nreboot\n", .{
         retry_after_s, retry_after_s,
     }) catch unreachable;
@@ -135,9 +155,24 @@ test "a script with a kernel passes boot id and token to the kernel" {
         \\set bootfarm_token 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
         \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token} bootfarm.report=http://10.0.0.1:6980/b/00000000000000ab ${bootfarm_words} initrd=initrd
         \\initrd --name initrd http://10.0.0.1:6980/b/00000000000000ab/initrd
+        \\imgfetch --name bootfarm_start --timeout 2000 http://10.0.0.1:6980/b/00000000000000ab/start && imgfree bootfarm_start ||
         \\boot
         \\
     , write(test_options, &buffer));
+}
+
+test "a script prints the boot's page and passes its address on" {
+    var options = test_options;
+    options.link = PageLink.of("https://boot.example.org", options.identity.id);
+    var buffer: [size_max]u8 = undefined;
+    const text = write(options, &buffer);
+    const address = "https://boot.example.org/b/010101010101";
+    const shown = "\necho bootfarm: this boot: " ++ address ++ "\nkernel ";
+    try testing.expect(std.mem.find(u8, text, shown) != null);
+    try testing.expect(std.mem.find(u8, text, " bootfarm.link=" ++ address ++ " ") != null);
+    options.has_kernel = false;
+    const disk = "bootfarm: this boot: " ++ address ++ "\nsanboot ";
+    try testing.expect(std.mem.find(u8, write(options, &buffer), disk) != null);
 }
 
 test "a script without a kernel boots the disk over HTTP" {
@@ -185,11 +220,14 @@ test "a refusal says why, waits and restarts, whatever a file's name is" {
         \\sleep 60
         \\reboot
         \\
-    , writeRefusal("kernel 6.1, initramfs for 6.2", &buffer));
-    const text = writeRefusal("a\nshell ${net0/mac} && b || c ; d", &buffer);
+    , writeRefusal("kernel 6.1, initramfs for 6.2", null, &buffer));
+    const text = writeRefusal("a\nshell ${net0/mac} && b || c ; d", null, &buffer);
     try testing.expect(std.mem.find(u8, text, "a?shell ??net0/mac? ?? b ?? c ? d\n") != null);
     const long: [size_max]u8 = @splat('x');
-    try testing.expect(writeRefusal(&long, &buffer).len < 2 * refusal_size_max);
+    try testing.expect(writeRefusal(&long, null, &buffer).len < 2 * refusal_size_max);
+    const link = PageLink.of("https://boot.example.org", .fromRandom(@splat(1)));
+    const linked = "no\necho bootfarm: this boot: https://boot.example.org/b/010101010101\necho ";
+    try testing.expect(std.mem.find(u8, writeRefusal("no", link, &buffer), linked) != null);
 }
 
 test "the longest command line and our own words fit the script and the kernel's limit" {
@@ -200,6 +238,8 @@ test "the longest command line and our own words fit the script and the kernel's
     options.local_disk = .{ .full = .read_only, .limit_bytes = std.math.maxInt(u64) };
     options.tuning =
         .ofKnown(&.{ "read-ahead=256m", "codec=auto", "read-limit=128k", "mtu=9000" });
+    const url = "http://a/" ++ @as([PageLink.dashboard_size_max - 9]u8, @splat('b'));
+    options.link = PageLink.of(url, options.identity.id).?;
     var buffer: [size_max]u8 = undefined;
     const text = write(options, &buffer);
     try testing.expect(text.len < size_max);

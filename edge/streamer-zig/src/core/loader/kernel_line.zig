@@ -8,6 +8,7 @@ const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
 const LocalDisk = @import("../target/local_disk_order.zig");
 const Tuning = @import("../target/tuning.zig");
+const PageLink = @import("../boot/page_link.zig");
 
 pub const KernelLine = @This();
 
@@ -21,9 +22,12 @@ local_disk: ?LocalDisk = null,
 tuning: Tuning = .{},
 /// The stream runs in clear text.
 clear: bool = false,
+/// For the device's console.
+link: ?PageLink = null,
 
 pub const size_max = desired_state.command_line_size_max + 256 + LocalDisk.text_size_max +
-    Tuning.text_size_max + clear_word.len + 1;
+    Tuning.text_size_max + clear_word.len + 1 + PageLink.word.len +
+    PageLink.size_max + 1;
 
 /// Writes the line as the kernel is to receive it.
 pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
@@ -39,6 +43,7 @@ pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
     if (line.local_disk) |*order| writer.print(" {f}", .{order}) catch unreachable;
     writer.print("{f}", .{line.tuning}) catch unreachable;
     if (line.clear) writer.writeAll(" " ++ clear_word) catch unreachable;
+    if (line.link) |*link| writer.print(" " ++ PageLink.word ++ "{f}", .{link}) catch unreachable;
     return writer.buffered();
 }
 
@@ -63,6 +68,8 @@ test "the longest line fits its own buffer and the kernel's limit" {
     line.tuning =
         .ofKnown(&.{ "read-ahead=256m", "codec=auto", "read-limit=128k", "mtu=9000" });
     line.local_disk = .{ .full = .read_only, .limit_bytes = std.math.maxInt(u64) };
+    const url = "http://a/" ++ @as([PageLink.dashboard_size_max - 9]u8, @splat('b'));
+    line.link = PageLink.of(url, line.identity.id).?;
     var buffer: [KernelLine.size_max]u8 = undefined;
     try std.testing.expect(line.write(&buffer).len < 2048);
 }

@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const KernelLine = @import("kernel_line.zig");
 const boot_script = @import("ipxe_script.zig");
+const PageLink = @import("../boot/page_link.zig");
 
 pub const size_max = 4096;
 
@@ -14,6 +15,7 @@ pub const Options = struct { line: KernelLine, has_initrd: bool };
 pub fn write(options: *const Options, buffer: *[size_max]u8) []const u8 {
     var line: [KernelLine.size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(buffer);
+    if (options.line.link) |link| say(link, &writer);
     writer.print("DEFAULT bootfarm\nPROMPT 0\nONERROR again\nLABEL bootfarm\n  LINUX kernel\n{s}" ++
         "  APPEND {s}\n{s}", .{
         if (options.has_initrd) "  INITRD initrd\n" else "",
@@ -21,6 +23,10 @@ pub fn write(options: *const Options, buffer: *[size_max]u8) []const u8 {
         label_again,
     }) catch unreachable;
     return writer.buffered();
+}
+
+fn say(link: PageLink, writer: *std.Io.Writer) void {
+    writer.print("SAY {f}\n", .{&PageLink.Line{ .link = link }}) catch unreachable;
 }
 
 /// Returns the machine to its BIOS, which tries its next boot device or restarts.
@@ -46,14 +52,16 @@ pub fn isProbe(name: []const u8) bool {
 
 /// For a device that cannot start its version: shows why on its console, and waits before it
 /// returns to its BIOS.
-pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
+pub fn writeRefusal(why: []const u8, link: ?PageLink, buffer: *[size_max]u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     writer.writeAll("SAY bootfarm: ") catch unreachable;
     for (why[0..@min(why.len, refusal_size_max)]) |byte|
         writer.writeByte(if (std.ascii.isPrint(byte)) byte else '?') catch unreachable;
+    writer.writeByte('\n') catch unreachable;
+    if (link) |known| say(known, &writer);
     // In tenths of a second.
     const timeout = boot_script.retry_after_s * 10;
-    writer.print("\nDEFAULT again\nPROMPT 1\nTIMEOUT {d}\n{s}", .{ timeout, label_again }) catch
+    writer.print("DEFAULT again\nPROMPT 1\nTIMEOUT {d}\n{s}", .{ timeout, label_again }) catch
         unreachable;
     return writer.buffered();
 }
@@ -88,8 +96,14 @@ test "the longest command line fits" {
 
 test "a refusal is one line whatever it says" {
     var buffer: [size_max]u8 = undefined;
-    const text = writeRefusal("a\nLABEL b", &buffer);
+    const text = writeRefusal("a\nLABEL b", null, &buffer);
     try testing.expect(std.mem.startsWith(u8, text, "SAY bootfarm: a?LABEL b\nDEFAULT again\n"));
+    const link = PageLink.of("https://boot.example.org", .fromRandom(@splat(1)));
+    const shown = "SAY bootfarm: this boot: https://boot.example.org/b/010101010101\nDEFAULT ";
+    try testing.expect(std.mem.find(u8, writeRefusal("no", link, &buffer), shown) != null);
+    var options: Options = .{ .line = KernelLine.test_line, .has_initrd = true };
+    options.line.link = link;
+    try testing.expect(std.mem.startsWith(u8, write(&options, &buffer), shown));
 }
 
 test "the device's own name and the last one are answered, names of others are not" {

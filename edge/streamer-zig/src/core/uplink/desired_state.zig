@@ -306,6 +306,8 @@ pub const DesiredState = struct {
     menus: []const Menu = &.{},
     ignoredMacs: []const base.Mac = &.{},
     capture: Capture = .failed,
+    /// Where people open the dashboard; kept as text, which `PageLink` checks.
+    dashboardUrl: ?[]const u8 = null,
     /// Hours between two copies of write caches for another edge of the site; 0: none.
     cacheCopyHours: u16 = 0,
     siteEdges: ?site_edges.Description = null,

@@ -28,6 +28,7 @@ const boot = {
   guest: null,
   offers: [],
   loaderSteps: [],
+  bootCommandUs: null,
   transfers: [],
   routerWait: null,
   handOver: null,

@@ -85,14 +85,13 @@ fn failNoList(call: *const Call, path: []const u8) error{Wrong} {
 /// The file is there whole, or not at all.
 fn writeReport(call: *const Call, summary: *const Summary, path: []const u8) Call.Error!u8 {
     var buffer: [Summary.size_max]u8 = undefined;
-    var writer: std.Io.Writer = .fixed(&buffer);
-    summary.writeJson(&writer) catch unreachable;
+    const report = summary.encode(&buffer);
     var name: [std.posix.PATH_MAX]u8 = undefined;
     const temporary = std.mem.print(&name, "{s}.new", .{path}) catch
         return call.fail("The path {s} is too long.", .{path});
     const io = call.init.io;
     const cwd = std.Io.Dir.cwd();
-    cwd.writeFile(io, .{ .sub_path = temporary, .data = writer.buffered() }) catch
+    cwd.writeFile(io, .{ .sub_path = temporary, .data = report }) catch
         return call.fail("The file {s} cannot be written.", .{path});
     cwd.rename(temporary, cwd, path, io) catch
         return call.fail("The file {s} cannot be written.", .{path});

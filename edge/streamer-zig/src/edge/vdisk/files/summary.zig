@@ -22,8 +22,10 @@ const slowest_units_max = 24;
 const chain_max = 20;
 /// Longest name; of a longer path, the end is kept.
 pub const name_size_max = 200;
+/// What a boot costs the uplink and the control plane: its last report, and this.
+const reports_size_max = 64 << 10;
 /// Of the whole as JSON.
-pub const size_max = 64 << 10;
+pub const size_max = reports_size_max - core.boot.report.size_max;
 
 pub const Summary = @This();
 
@@ -178,7 +180,20 @@ pub fn nameOf(summary: *const Summary, name: u32, buffer: *[name_size_max]u8) []
     return written;
 }
 
-/// Writes the report of UPLINK.md.
+/// Writes the report of UPLINK.md into `buffer` and returns it. Where names are so long that not all
+/// fit, the last files are left out; their bytes still count in the sums.
+pub fn encode(summary: *const Summary, buffer: *[size_max]u8) []const u8 {
+    var fitting = summary.*;
+    while (true) {
+        var writer: std.Io.Writer = .fixed(buffer);
+        if (fitting.writeJson(&writer)) |_| return writer.buffered() else |_| {}
+        // Everything else is bounded far below.
+        assert(fitting.shown.len > 0);
+        fitting.shown.len -= 1;
+    }
+}
+
+/// Writes the whole, however large it is.
 pub fn writeJson(summary: *const Summary, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     const total = &summary.total;
     var json: std.json.Stringify = .{ .writer = writer };
@@ -336,12 +351,11 @@ test "bytes, time and slowness are counted for the files that hold them" {
         .storage_us = 1004,
         .named_bytes = 12288,
     }, summary.total);
-    var out: std.Io.Writer.Allocating = .init(arena);
-    try summary.writeJson(&out.writer);
+    const text = summary.encode(try arena.create([size_max]u8));
     const Vector = struct { note: []const u8, report: std.json.Value };
     const vector = try std.json.parseFromSliceLeaky(Vector, arena, vector_json, .{});
     const wanted = try std.json.Stringify.valueAlloc(arena, vector.report, .{});
-    try testing.expectEqualStrings(wanted, out.written());
+    try testing.expectEqualStrings(wanted, text);
 }
 
 /// Programs with the longest names, each of which asked for much.
@@ -395,9 +409,16 @@ test "a summary is never larger than it may be" {
     list.units = guest_units.write(&units, &units, try arena.create([guest_units.size_max]u8));
     const summary: Summary = try .make(arena, &map, &list);
     try testing.expectEqual(24, summary.programs.?.shown.len);
-    var out: std.Io.Writer.Allocating = .init(arena);
-    try summary.writeJson(&out.writer);
-    try testing.expect(out.written().len <= size_max);
+    const report = summary.encode(try arena.create([size_max]u8));
+    // With the boot's own report, it is all that the control plane keeps of a boot.
+    try testing.expect(report.len + core.boot.report.size_max <= 64 * 1024);
+    // The names do not fit, and most of the files do.
+    const Written = struct { files: []const std.json.Value, slowest: []const std.json.Value };
+    const written = try std.json.parseFromSliceLeaky(Written, arena, report, .{
+        .ignore_unknown_fields = true,
+    });
+    try testing.expect(written.files.len > files_max / 2 and written.files.len < 2 * files_max);
+    try testing.expectEqual(slowest_max, written.slowest.len);
     try testing.expectEqual(0, summary.total.named_bytes);
     for (summary.slowest.constSlice()[1..], summary.slowest.constSlice()[0..31]) |later, first|
         try testing.expect(list.get(first).storage_us > list.get(later).storage_us);
