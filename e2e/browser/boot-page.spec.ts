@@ -55,6 +55,20 @@ test('where the time went: a sentence, the critical path with its evidence, and 
   expect(await seriousProblems(page)).toEqual([])
 })
 
+test('the link on a device’s screen leads to its boot, and one of no boot says so', async ({ page }) => {
+  await openReadyBoot(page)
+  const url = page.url()
+  const linkId = (new URL(url).pathname.split('/').at(-1) ?? '').replaceAll('-', '').slice(0, 12)
+  await page.goto(`/b/${linkId}`)
+  await expect(page).toHaveURL(url)
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('Boot of')
+  await page.goto('/b/000000000000')
+  await expect(page.getByText('This organization has no boot 000000000000.')).toBeVisible()
+  expect(await seriousProblems(page)).toEqual([])
+  await page.goto('/b/boot')
+  await expect(page.getByText('This is no boot’s link.')).toBeVisible()
+})
+
 test('a boot is downloaded for programs, spreadsheets, collectors and Perfetto', async ({ page }) => {
   await openReadyBoot(page)
   const contents = {

@@ -146,8 +146,8 @@ async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
 }
 
 /** A single run, late enough that its edge hears of it in time. */
-async function scheduleSoon(name: string, power: string): Promise<{ id: string; at: Date }> {
-  const at = new Date(Math.ceil(Date.now() / 1000) * 1000 + 2000)
+async function scheduleSoon(name: string, power: string, inMs = 2000): Promise<{ id: string; at: Date }> {
+  const at = new Date(Math.ceil(Date.now() / 1000) * 1000 + inMs)
   const { id } = await api.mutate<{ id: string }>('schedule.create', {
     farmId: tenant.farmId,
     siteId: tenant.siteId,
@@ -218,4 +218,22 @@ test('a power command starts devices too, and the run shows its message about a 
       .slice(0, deviceCount)
       .map((mac, index) => expect.stringMatching(`^power_on\\|${mac}\\|${tenant.deviceIds[index]}\\|`)),
   )
+})
+
+const callersSpan = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
+test('the boots of a run that a caller starts link to the caller’s span, and a hostile one starts nothing', async () => {
+  const { id } = await scheduleSoon('Traced', 'wake_on_lan', 3_600_000)
+  for (const traceparent of [`${callersSpan}\r\nx: y`, callersSpan.replace('0af7', '\u202e'), '00-0-0-0'])
+    await expect(api.mutate('schedule.runNow', { scheduleId: id, traceparent })).rejects.toThrow(
+      'A traceparent has the form',
+    )
+  expect(await api.query('schedule.runs', { scheduleId: id })).toMatchObject({ items: [] })
+  await api.mutate('schedule.runNow', { scheduleId: id, traceparent: callersSpan })
+  const booted = await devicesOf((await runOf(id, allReady)).id)
+  expect(booted).toHaveLength(deviceCount)
+  for (const { boot } of booted) {
+    const file = await api.text(`/api/v1/boots/${boot?.id}/export?format=json`)
+    expect(JSON.parse(file)).toMatchObject({ startedBy: callersSpan })
+  }
 })

@@ -21,7 +21,13 @@ test('a real machine boots, shows its own steps and its console', async ({ page 
     })
   const console = page.getByRole('region', { name: 'Serial console output' })
   // The prompt appears after the boot is ready, as soon as a busy computer lets the machine get there.
-  for (const line of [/iPXE.*Open Source Network Boot Firmware/, /boot\.ipxe/, /bootfarm: root disk/, /login:/])
+  const link = new RegExp(`bootfarm: this boot: http.*/b/${linkIdOf(page.url())}`)
+  for (const line of [/iPXE.*Open Source Network Boot Firmware/, /boot\.ipxe/, link, /bootfarm: root disk/, /login:/])
     await expect(console.getByText(line).first()).toBeAttached({ timeout: bootTimeoutMs })
   await expect(page.getByText('simulated', { exact: true })).toHaveCount(0)
 })
+
+/** What the machine prints: the first half of its boot's id. */
+function linkIdOf(url: string): string {
+  return (new URL(url).pathname.split('/').at(-1) ?? '').replaceAll('-', '').slice(0, 12)
+}

@@ -106,6 +106,27 @@ test('the throughput of an edge is that of the last minute', async () => {
   expect(edges).toMatchObject([{ online: expect.any(Boolean), bootingCount: 0, bytesPerSecond: 100_000 }])
 })
 
+test('a machine that nobody has registered is a cell by its MAC address, until somebody registers it', async () => {
+  const { api, tenant } = site()
+  const { organizationId, siteId, collectionId, farmId } = tenant
+  const mac = '02:bf:00:00:09:09'
+  const earlier = { ...bootOf(0, 90), mac }
+  const boot = { ...inKernelStart(0, 40), mac }
+  await site().report(bootOf(0, 30), earlier, boot, { ...bootOf(0, 2 * 3600), mac: '02:bf:00:00:09:08' })
+  for (const scope of [{}, { siteId }, { farmId }]) {
+    const storm = await site().query<Storm>('storm.get', scope)
+    expect(cellsOf(storm)).toMatchObject({ [mac]: { id: boot.id, mac, state: 'breather', phase: 40 } })
+    expect(storm.cells.unregistered.map((index) => storm.cells.names[index])).toEqual([mac])
+    expect(storm.deviceCount).toBe(7)
+  }
+  expect((await site().query<Storm>('storm.get', { collectionId })).cells.names).not.toContain(mac)
+  const scoped = await person(api, organizationId, { role: 'viewer', scope: { farmId, siteId, collectionId } })
+  const seen = await query<Storm>(api, scoped.headers.cookie ?? '', 'storm.get', {})
+  expect(seen.cells.names).not.toContain(mac)
+  await api.db.device.create({ data: { organizationId, siteId, collectionId, name: 'new-pc', mac } })
+  expect((await site().query<Storm>('storm.get', {})).cells).toMatchObject({ unregistered: [] })
+})
+
 test('a run shows its devices with their boots in it, whatever they did since', async () => {
   const { api, tenant } = site()
   const { organizationId } = tenant

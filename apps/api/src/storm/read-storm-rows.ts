@@ -1,6 +1,6 @@
 import { Prisma } from '@bootfarm/db'
 import type { BootOutcome } from '@bootfarm/proto/boot-phases'
-import { visibleDevicesSql } from '../access/visible.ts'
+import { openBootsSql, visibleDevicesSql } from '../access/visible.ts'
 import type { ServiceContext } from '../context/service-context.ts'
 import { stormDevicesMax } from './schema.ts'
 import type { StormScope } from './storm-scope.ts'
@@ -17,6 +17,8 @@ export interface StormDevice {
   isQueued: boolean
   /** The device's state in the run; null without a run. */
   runState: string | null
+  /** Otherwise it is a machine that nobody has registered, by its newest boot. */
+  isRegistered: boolean
 }
 
 export interface StormBoot {
@@ -59,6 +61,7 @@ export async function readStormDevices(
       order by last_boot_started_at desc nulls last, id desc limit ${stormDevicesMax}
     )
     select shown.id::text, shown.name, shown.mac, shown.site_id::text as "siteId", site.name as "siteName", of_run.state as "runState",
+      true as "isRegistered",
       (case when of_run.device_id is not null then of_run.boot_id
         when shown.last_boot_started_at >= ${since} then shown.last_boot_id end)::text as "bootId",
       (waiting.device_id is not null
@@ -69,6 +72,37 @@ export async function readStormDevices(
   if (devices.length < stormDevicesMax) return { devices, deviceCount: devices.length }
   const [all] = await db.$queryRaw<{ count: number }[]>`select count(*)::integer as count from device where ${seen}`
   return { devices, deviceCount: all?.count ?? devices.length }
+}
+
+/** A machine that restarts again and again does not hide the others. */
+const bootsReadMax = 2 * stormDevicesMax
+
+/** Machines that nobody has registered, as far as the actor may open their boots: at most `limit`, the newest first. */
+export async function readUnregistered(
+  { db, actor }: ServiceContext,
+  { unregistered, since }: StormScope,
+  limit: number,
+): Promise<StormDevice[]> {
+  if (!unregistered || limit <= 0) return []
+  const own = Prisma.sql`organization_id = ${actor.organizationId}::uuid`
+  return db.$queryRaw<StormDevice[]>`
+    with newest as (
+      select boot.id, boot.site_id, boot.mac, boot.started_at, site.name as site_name from boot
+        join site on site.organization_id = boot.organization_id and site.id = boot.site_id
+        left join device on device.organization_id = boot.organization_id and device.id = boot.device_id
+      where boot.${own} and boot.device_id is null and boot.started_at >= ${since} and not boot.generated
+        and boot.received_on >= (${since}::timestamptz at time zone 'UTC')::date
+        and ${unregistered} and ${openBootsSql(actor)}
+      order by boot.started_at desc, boot.id desc limit ${bootsReadMax}
+    ), machine as (
+      select distinct on (site_id, mac) id, site_id, mac, started_at, site_name from newest
+      order by site_id, mac, started_at desc, id desc
+    )
+    select id::text, mac as name, mac, site_id::text as "siteId", site_name as "siteName", id::text as "bootId",
+      false as "isQueued", null as "runState", false as "isRegistered"
+    from machine where not exists (select from device where device.${own} and device.site_id = machine.site_id
+      and device.mac = machine.mac)
+    order by started_at desc limit ${limit}`
 }
 
 /**

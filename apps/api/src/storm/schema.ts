@@ -45,7 +45,8 @@ const tenths = z.number().int()
 
 /** Everything of one index is of one device. */
 const stormCells = z.object({
-  names: z.array(z.string()).describe('By site, then by name.'),
+  names: z.array(z.string()).describe('By site, then by name; of an unregistered machine its MAC address.'),
+  unregistered: z.array(count).describe('The indices of machines that nobody has registered.'),
   macs: z
     .string()
     .describe(`The MAC addresses of the devices one after the other: ${packedMacLength} hexadecimal digits each.`),

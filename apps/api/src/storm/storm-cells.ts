@@ -30,6 +30,7 @@ export function stormCellsOf({ devices, boots, kindIndexOf, since }: Input): Pic
     sites,
     cells: {
       names: sorted.map(({ name }) => name),
+      unregistered: sorted.flatMap(({ isRegistered }, index) => (isRegistered ? [] : index)),
       macs: sorted.map(({ mac }) => mac.replaceAll(':', '')).join(''),
       ids: sorted.map(({ id }, index) => packedId(bootOf[index]?.id ?? id)).join(''),
       states: sorted.map((device, index) => indexOf.get(stateOf(device, bootOf[index])) ?? 0),

@@ -11,6 +11,8 @@ export interface StormScope extends Pick<Storm, 'farm' | 'site' | 'collection' |
   since: Date
   /** The condition on `device`. */
   where: Prisma.Sql
+  /** That on `site` for machines that nobody has registered; null: the scope has none. */
+  unregistered: Prisma.Sql | null
 }
 
 /** Throws `not_found` for a farm, site, collection or run that the actor does not see, or that is not in the others. */
@@ -49,7 +51,13 @@ export async function readStormScope(context: ServiceContext, input: StormInput,
       ? new Date((run.startedAt ?? run.instant).getTime() - minuteMs)
       : new Date(now.getTime() - input.minutes * minuteMs),
     where: conditions.length > 0 ? Prisma.join(conditions, ' and ') : Prisma.sql`true`,
+    unregistered: collectionId || runId ? null : siteCondition({ farmId, siteId }),
   }
+}
+
+function siteCondition({ farmId, siteId }: Pick<StormInput, 'farmId' | 'siteId'>): Prisma.Sql {
+  if (siteId) return Prisma.sql`site.id = ${siteId}::uuid`
+  return farmId ? Prisma.sql`site.farm_id = ${farmId}::uuid` : Prisma.sql`true`
 }
 
 async function findCollection({ db, actor }: ServiceContext, collectionId: string, { farmId, siteId }: StormInput) {

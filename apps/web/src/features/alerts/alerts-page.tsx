@@ -11,6 +11,8 @@ import { PagedList } from '../../components/paged-list'
 import { nextPage, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
 import { alertColumns } from './alert-columns'
 import { alertRefreshMs } from './alert-refresh'
 import { MailDialog } from './mail-dialog'
@@ -52,7 +54,12 @@ export function AlertsPage() {
       <PageHeader
         title="Alerts"
         summary="Causes that many boots fail of, and objectives that are missed. Alerts open and close by themselves."
-        actions={<Button onClick={() => setMailOpen(true)}>Mail</Button>}
+        actions={
+          <>
+            <HelpLink to={helpTopics.alerts}>How alerts open and close</HelpLink>
+            <Button onClick={() => setMailOpen(true)}>Mail</Button>
+          </>
+        }
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SelectFilter label="State" first="State: open" options={stateOptions} {...bind('state')} />
@@ -100,6 +107,7 @@ function NoAlerts({ filtered }: { filtered: boolean }) {
     <EmptyState
       title="No open alerts."
       text="An alert opens when boots of a site fail of one cause more than usual, or miss an objective. Set objectives on the pages of sites and collections."
+      action={<HelpLink to={helpTopics.objectives}>What an objective is</HelpLink>}
     />
   )
 }

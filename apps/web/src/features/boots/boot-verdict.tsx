@@ -2,6 +2,8 @@ import { bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { Icon } from '../../components/icon'
 import { Mono } from '../../components/tag'
 import { classNames } from '../../lib/class-names'
+import { HelpLink } from '../help/help-link'
+import { causeHelp, helpTopics } from '../help/help-links'
 import type { BootDetail } from './boot-types'
 import { RemedyButtons } from './remedy-buttons'
 
@@ -10,11 +12,14 @@ interface Verdict {
   sentence: string
   remedy: string
   deviceText: string | null
+  /** Where the documentation says more; null: there is no more. */
+  help: string | null
 }
 
 /** Why the boot did not end well, and the remedy; null for one that is in progress or ready. */
 function verdictOf(boot: BootDetail): Verdict | null {
-  if (boot.outcome === 'failed' && boot.cause) return { tone: 'failed', ...boot.cause }
+  if (boot.outcome === 'failed' && boot.cause)
+    return { tone: 'failed', ...boot.cause, help: boot.failedCause ? causeHelp[boot.failedCause] : helpTopics.boots }
   const phase = boot.failedPhase ? ` during ${bootPhaseText(boot.failedPhase).title}` : ''
   if (boot.outcome === 'silent') {
     return {
@@ -24,6 +29,7 @@ function verdictOf(boot: BootDetail): Verdict | null {
         ? 'The last packets below show which side stopped answering. Check the device’s screen, power and network.'
         : 'Check the device’s screen, power and network.',
       deviceText: null,
+      help: helpTopics.consoleLines,
     }
   }
   if (boot.outcome === 'no_response') {
@@ -32,6 +38,7 @@ function verdictOf(boot: BootDetail): Verdict | null {
       sentence: 'A power-on was sent, and the edge received nothing from the device.',
       remedy: 'Check the device’s power and cable, and Wake-on-LAN in its firmware.',
       deviceText: null,
+      help: helpTopics.firmware,
     }
   }
   if (boot.outcome === 'superseded') {
@@ -40,6 +47,7 @@ function verdictOf(boot: BootDetail): Verdict | null {
       sentence: 'The device restarted before this boot finished.',
       remedy: 'See its next boot.',
       deviceText: null,
+      help: null,
     }
   }
   if (boot.outcome === 'local_disk') {
@@ -50,6 +58,7 @@ function verdictOf(boot: BootDetail): Verdict | null {
         : 'The boot menu started the device’s local disk.',
       remedy: 'Edges do not see a boot from the local disk.',
       deviceText: null,
+      help: null,
     }
   }
   return null
@@ -64,7 +73,7 @@ const looks = {
 export function BootVerdict({ boot }: { boot: BootDetail }) {
   const verdict = verdictOf(boot)
   if (verdict === null) return null
-  const { tone, sentence, remedy, deviceText } = verdict
+  const { tone, sentence, remedy, deviceText, help } = verdict
   return (
     <section aria-label="Cause" className={classNames('flex gap-3 rounded-lg px-4 py-3', looks[tone])}>
       <span className="pt-0.5">
@@ -79,6 +88,11 @@ export function BootVerdict({ boot }: { boot: BootDetail }) {
         {deviceText && (
           <p className="mt-1.5 break-words text-ink-soft">
             Details: <Mono>{deviceText}</Mono>
+          </p>
+        )}
+        {help && (
+          <p className="mt-1.5">
+            <HelpLink to={help}>More about this cause</HelpLink>
           </p>
         )}
         {boot.failedCause && <RemedyButtons boot={boot} cause={boot.failedCause} />}

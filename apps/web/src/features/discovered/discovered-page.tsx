@@ -13,6 +13,8 @@ import { countOf } from '../../lib/format-quantity'
 import { nextPage, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
 import { useMay } from '../session/use-may'
 import { AdoptDialog } from './adopt-dialog'
 import { type Discovered, discoveredColumns } from './discovered-columns'
@@ -44,9 +46,12 @@ export function DiscoveredPage() {
         title="Discovered"
         summary="Unregistered machines seen on your networks."
         actions={
-          <LinkButton href={filters.site ? `/discovered/rules?site=${filters.site}` : '/discovered/rules'}>
-            Rules
-          </LinkButton>
+          <>
+            <HelpLink to={helpTopics.discovered}>How machines are discovered</HelpLink>
+            <LinkButton href={filters.site ? `/discovered/rules?site=${filters.site}` : '/discovered/rules'}>
+              Rules
+            </LinkButton>
+          </>
         }
       />
       <Filters {...urlFilters} />

@@ -12,6 +12,8 @@ import { ObjectPicker } from '../../components/object-picker'
 import { Dot } from '../../components/tag'
 import { formProblem, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
 import { useMay } from '../session/use-may'
 import { addressWarning, installLine } from './install-line'
 
@@ -66,7 +68,10 @@ function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) 
     >
       <p className="text-ink-soft text-sm">
         An edge is a server at a site that serves booting devices. You run one command on it as root. The command
-        contains a token for one edge of this site that is valid for one hour.
+        contains a token for one edge of this site that is valid for one hour.{' '}
+        <HelpLink to={helpTopics.addEdge} inNewTab>
+          What the server needs
+        </HelpLink>
       </p>
       {!site && (
         <ObjectPicker label="Site" picker={sites} value={chosen?.id ?? ''} onChange={setChosenId} disabled={!chosen} />
@@ -127,6 +132,9 @@ function JoinDialog({ site, url, token, onClose }: JoinDialogProps) {
         </p>
       </section>
       <Watch state={data} siteName={site.name} />
+      <HelpLink to={helpTopics.noMachineBoots} inNewTab>
+        If the edge does not come, or no machine boots
+      </HelpLink>
     </InfoDialog>
   )
 }

@@ -12,6 +12,8 @@ import { readableError, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootFilterBar } from '../boots/boot-filter-bar'
 import type { BootFilters } from '../boots/boot-filters'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
 import { groupOptions } from './attribute-text'
 import { compareHref } from './compare-inputs'
 import { sampleText } from './count-text'
@@ -44,6 +46,7 @@ export function ExplorePage() {
         summary={data && <p>{sampleText(data.sample)}</p>}
         actions={
           <>
+            <HelpLink to={helpTopics.explore}>How to find slow boots</HelpLink>
             <SavedViews />
             <LinkButton href={compareHref({ set: setOf(filters), base: setOf(filters) })}>Compare</LinkButton>
             {data && <LinkButton href={bootsHref(filters, data)}>View these boots</LinkButton>}

@@ -10,6 +10,8 @@ import { PagedList } from '../../components/paged-list'
 import type { Column } from '../../components/table'
 import { nextPage, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
 import { FindingTag } from './finding-tag'
 import { type Finding, factorTexts, stateTexts } from './finding-text'
 
@@ -61,7 +63,11 @@ export function FindingsPage() {
   )
   return (
     <Page>
-      <PageHeader title="Findings" summary="Changes that made boots slower or fail more often." />
+      <PageHeader
+        title="Findings"
+        summary="Changes that made boots slower or fail more often."
+        actions={<HelpLink to={helpTopics.findings}>What is compared</HelpLink>}
+      />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SelectFilter label="Status" first="Open and acknowledged" options={stateOptions} {...bind('state')} />
       </FilterBar>

@@ -3,7 +3,6 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
-import { Banner } from '../../components/banner'
 import { LinkButton, ObjectLink } from '../../components/button'
 import { SelectFilter } from '../../components/filter'
 import { Instant } from '../../components/instant'
@@ -16,6 +15,7 @@ import { formatInstantInFull } from '../../lib/format-time'
 import { nextPage, useTRPC } from '../../lib/trpc'
 import { BootDuration } from '../boots/outcome-tag'
 import { ObjectQuery, PageName } from '../shell/object-page'
+import { MissingEdges } from './missing-edges'
 import { DeviceTag, RunBar, RunTag } from './run-tags'
 import { countsText, deviceStateText, edgesText, powerText, reasonText } from './schedule-text'
 import type { RunDetail, RunDevice } from './schedule-types'
@@ -66,37 +66,6 @@ function Run({ run }: { run: RunDetail }) {
       </Panel>
       <Devices run={run} />
     </Page>
-  )
-}
-
-const missingText: Record<RunDetail['edges']['missing'][number]['state'], string> = {
-  away: 'is away, last seen',
-  not_reported: 'did not report the run in its time. It was closed',
-  waiting: 'has not reported the run yet. It was planned',
-  running: 'has not reported the end yet. It started',
-}
-
-/** Names the edges whose devices the figures of the run lack: nobody guesses why it is not done, or what it misses. */
-function MissingEdges({ run: { state, edges } }: { run: RunDetail }) {
-  const isOpen = state === 'waiting' || state === 'running'
-  const missing = isOpen ? edges.missing.filter((edge) => edge.state === 'away') : edges.missing
-  if (missing.length === 0) return null
-  return (
-    <Banner label="Edges without a report" tone="silent">
-      <ul className="flex flex-col gap-0.5">
-        {missing.map((edge) => (
-          <li key={edge.edgeId}>
-            <ObjectLink href={`/edges/${edge.edgeId}`}>{edge.name}</ObjectLink> ({edge.siteName}){' '}
-            {missingText[edge.state]} <Instant at={edge.since} />.
-          </li>
-        ))}
-      </ul>
-      <p className="mt-1">
-        {isOpen
-          ? 'The run does not wait for edges that are away for ten minutes. They still count if they report before it is done.'
-          : 'The figures are final. What these edges did is on the pages of their devices once they report.'}
-      </p>
-    </Banner>
   )
 }
 

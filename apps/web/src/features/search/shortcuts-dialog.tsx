@@ -34,6 +34,10 @@ export function ShortcutsDialog({ isOpenTo, withSingleKeys, onSingleKeys, onClos
         Use shortcuts without Ctrl in this browser
       </label>
       <p className="text-sm">
+        <a href="/help" className="text-ink underline underline-offset-4">
+          Help
+        </a>
+        {' · '}
         <a href="/api/docs" target="_blank" rel="noopener" className="text-ink underline underline-offset-4">
           API reference
         </a>

@@ -26,7 +26,7 @@ export const placeGroups: PlaceGroup[] = [
       { href: '/', title: 'Overview', icon: 'overview', key: 'o' },
       { href: '/devices', title: 'Devices', icon: 'device', key: 'd' },
       { href: '/discovered', title: 'Discovered', icon: 'discovered', key: 'n' },
-      { href: '/boots', title: 'Boots', icon: 'boot', key: 'b' },
+      { href: '/boots', title: 'Boots', icon: 'boot', key: 'b', also: '/b' },
       { href: '/explore', title: 'Explore', icon: 'explore', key: 'i' },
       { href: '/alerts', title: 'Alerts', icon: 'alert', permission: 'alert.read', key: 'p' },
       { href: '/findings', title: 'Findings', icon: 'finding', permission: 'finding.read', key: 'l' },
@@ -68,6 +68,7 @@ export const placeGroups: PlaceGroup[] = [
       { href: '/audit', title: 'Audit log', icon: 'audit', permission: 'audit.read', key: 'a' },
       { href: '/trash', title: 'Trash', icon: 'trash', permission: 'trash.read', key: 't' },
       { href: '/account', title: 'Account', icon: 'account' },
+      { href: '/help', title: 'Help', icon: 'help', key: 'h' },
     ],
   },
 ]

@@ -10,6 +10,8 @@ import { Tag, type Tone } from '../../components/tag'
 import { useFailureToast } from '../../components/toast'
 import { formatBytes } from '../../lib/format-quantity'
 import { readableError, useTRPC } from '../../lib/trpc'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
 import { useMay } from '../session/use-may'
 import { isActive, isCancellable, jobPercent, jobText, type StoreJob } from './job-text'
 
@@ -81,6 +83,10 @@ const tones: Record<StoreJob['state'], Tone> = {
   cancelled: 'silent',
 }
 
+function topicOf({ kind }: StoreJob): 'imports' | 'storageJobs' {
+  return kind === 'import' ? 'imports' : 'storageJobs'
+}
+
 function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) {
   const { edge, state, untrusted, askedBy, askedAt, endedAt } = job
   return (
@@ -89,6 +95,7 @@ function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) {
         <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
           <span className="break-words font-medium text-ink">{jobText(job)}</span>
           <Tag tone={tones[state]}>{state}</Tag>
+          {state === 'failed' && <HelpLink to={helpTopics[topicOf(job)]}>Why jobs fail</HelpLink>}
         </div>
         <p className="text-ink-faint text-xs">
           {showEdge && (

@@ -44,6 +44,16 @@ test('a boot that begins, and one that ends, change their cells', () => {
   ])
 })
 
+test('a boot of an unregistered machine changes the cell of that machine alone', () => {
+  const sample = sampleStorm()
+  const base = stormModelOf({ ...sample, cells: { ...sample.cells, unregistered: [1] } })
+  const { cells } = withBoots(base, [boot(2, { deviceId: null }), boot(1, { deviceId: null })])
+  expect(cells).toMatchObject([
+    { state: 'nbp', isRegistered: true },
+    { state: 'loader', isRegistered: false, bootId: packId(idOf(202)) },
+  ])
+})
+
 test('an older boot, one of another site, of the demo, or from before the answer changes nothing', () => {
   const base = stormModelOf(sampleStorm())
   for (const other of [

@@ -11,6 +11,8 @@ export interface StormCell {
   key: string
   name: string
   siteName: string
+  /** Otherwise a machine that nobody has registered. */
+  isRegistered: boolean
   /** Null: no boot in the time. */
   bootId: string | null
   /** Null: there is a boot. */
@@ -33,6 +35,7 @@ export interface StormModel {
 export function stormModelOf(storm: Storm): StormModel {
   const { cells, states, since } = storm
   const sinceMs = Date.parse(since)
+  const unregistered = new Set(cells.unregistered)
   const siteOf = storm.sites.flatMap((site) => Array.from({ length: site.deviceCount }, () => site))
   return {
     storm,
@@ -44,6 +47,7 @@ export function stormModelOf(storm: Storm): StormModel {
         key: keyOf(siteId, packedAt(cells.macs, index, packedMacLength)),
         name,
         siteName,
+        isRegistered: !unregistered.has(index),
         bootId: started === null ? null : id,
         deviceId: started === null ? id : null,
         state: states[cells.states[index] ?? 0] ?? 'idle',
@@ -74,7 +78,7 @@ export function withBoots({ storm, cells }: StormModel, boots: Iterable<BootSumm
   const next = [...cells]
   const states = new Set<string>(storm.states)
   for (const boot of changed) {
-    const index = boot.deviceId === null ? undefined : byKey.get(keyOf(boot.siteId, packMac(boot.mac)))
+    const index = byKey.get(keyOf(boot.siteId, packMac(boot.mac)))
     const cell = index === undefined ? undefined : next[index]
     if (index === undefined || !cell || !concerns(storm, cell, boot)) continue
     const id = packId(boot.id)
@@ -96,7 +100,7 @@ export function withBoots({ storm, cells }: StormModel, boots: Iterable<BootSumm
 
 /** A run's device has one boot in the run, and others after it. */
 function concerns(storm: Storm, cell: StormCell, boot: BootSummary): boolean {
-  if (boot.generated) return false
+  if (boot.generated || cell.isRegistered !== (boot.deviceId !== null)) return false
   if (cell.bootId === packId(boot.id)) return true
   const startedAtMs = Date.parse(boot.startedAt)
   if (startedAtMs < Date.parse(storm.since)) return false

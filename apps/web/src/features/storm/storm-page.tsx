@@ -12,6 +12,9 @@ import { readableError } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
+import { MissingEdgesOf } from '../schedules/missing-edges'
 import { useIsWall } from '../shell/use-wall'
 import { estimate, firstAndLastReady, totalsOf } from './storm-figures'
 import { periodOptions, stormInput, stormShape } from './storm-inputs'
@@ -58,6 +61,7 @@ export function StormPage() {
         summary={view && <p>{summaryText(totalsOf(view.cells))}</p>}
         actions={
           <>
+            <HelpLink to={helpTopics.storm}>How to read a storm</HelpLink>
             {run && <LinkButton href={`/schedules/${run.scheduleId}/runs/${run.id}`}>View the run</LinkButton>}
             <Button onClick={onEnter}>
               <Icon name="fullScreen" size={14} />
@@ -66,6 +70,7 @@ export function StormPage() {
           </>
         }
       />
+      {run && <MissingEdgesOf runId={run.id} />}
       <StormFilters url={url} />
       {view ? (
         <StormBody view={view} storm={model.storm} url={url} />

@@ -42,6 +42,7 @@ export function sampleStorm(changes: Partial<Storm> = {}): Storm {
     edges: [],
     cells: {
       names: ['pc-1', 'pc-2'],
+      unregistered: [],
       macs: packMac(macOf(1)) + packMac(macOf(2)),
       ids: packId(idOf(101)) + packId(idOf(2)),
       states: [states.indexOf('nbp'), 0],
@@ -60,6 +61,7 @@ export function sampleCell(number: number, changes: Partial<StormCell> = {}): St
     key: `${idOf(900)} ${packMac(macOf(number))}`,
     name: `pc-${number}`,
     siteName: 'Lab',
+    isRegistered: true,
     deviceId: null,
     bootId: packId(idOf(100 + number)),
     state: 'ready',

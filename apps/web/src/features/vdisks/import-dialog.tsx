@@ -4,6 +4,8 @@ import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SelectField, TextField } from '../../components/field'
 import { useTRPCClient } from '../../lib/trpc'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import type { FollowingImport } from '../uploads/following-import'
 import { tabUploads } from '../uploads/tab-uploads'
@@ -57,6 +59,9 @@ export function ImportDialog({ vdisk, upload, onClose }: ImportDialogProps) {
       {source.kind === 'empty' ? capture.fields : <BootFields vdisk={vdisk} value={boot} onChange={setBoot} />}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField label="After import" value={state} options={firstStates} onChange={setState} />
+      <HelpLink to={helpTopics.images} inNewTab>
+        Which images boot
+      </HelpLink>
     </ObjectDialog>
   )
 }

@@ -6,6 +6,8 @@ import { Panel } from '../../../components/page'
 import { Tag } from '../../../components/tag'
 import { formatDuration, formatOffset } from '../../../lib/format-quantity'
 import { useNow } from '../../../lib/use-now'
+import { HelpLink } from '../../help/help-link'
+import { helpTopics } from '../../help/help-links'
 import type { BootDetail } from '../boot-types'
 import { elapsedOf } from '../waterfall/waterfall-layout'
 import { BootDownloads } from './boot-downloads'
@@ -49,6 +51,9 @@ function TracedPath({ boot, baseline, path }: CriticalPathProps & { path: BootPa
       <div className="px-4 pt-3 pb-4">
         <p className="font-medium text-ink text-lg">{told.sentence}</p>
         {told.help && <p className="mt-0.5 text-ink-soft">{told.help}</p>}
+        <p className="mt-1">
+          <HelpLink to={helpTopics.criticalPath}>How owners are found</HelpLink>
+        </p>
         <PathBar path={path} shown={index} onShow={setShown} />
         {segment && <Evidence segment={segment} />}
         {path.beforeUs !== null && (

@@ -30,7 +30,8 @@ interface SeriesRowsProps {
 
 const colours = {
   bytes: 'var(--phase-stage2)',
-  reads: 'var(--phase-loader)',
+  // Many of them are no trouble: only what was sent again alarms.
+  reads: 'var(--chart-c)',
   retransmissions: 'var(--failed)',
 } as const
 
