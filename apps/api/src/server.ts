@@ -161,18 +161,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
   const uploads = options.uploads ?? new Uploads(defaultUploadSettings)
   const objects = options.objects ?? new Objects(defaultObjectSettings)
-  const dashboardUrl = dashboardUrlOf(webUrl)
-  const edges = {
-    context: { db, clock },
-    notifications,
-    dashboardUrl,
-    accepted,
-    telemetry,
-    repository,
-    uploads,
-    objects,
-  }
-  await app.register(edgeRoutes, { prefix: '/edge/v1', ...edges })
+  const edges = { context: { db, clock }, notifications, accepted, telemetry, repository, uploads, objects }
+  await app.register(edgeRoutes, { prefix: '/edge/v1', dashboardUrl: dashboardUrlOf(webUrl), ...edges })
   await app.register(installRoutes, { prefix: '/install', releases, checkMs: options.downloadCheckMs })
   const personRates = options.personRates ?? new Rates(personRate)
   const bootFeeds = openFeeds({ db, clock, notifications, checks })

@@ -7,8 +7,8 @@ import { readStormScope } from './storm-scope.ts'
 
 /**
  * Reads every device of a scope with its boot in the time, and machines that nobody has registered by their boots, in
- * columns: pages then follow the changes of boots. Throws `not_found` for a part of the organization that the actor does
- * not see.
+ * columns: pages then follow the changes of boots. Throws `not_found` for a part of the organization that the actor
+ * does not see.
  */
 export async function getStorm(context: ServiceContext, input: StormInput): Promise<Storm> {
   const now = context.clock()

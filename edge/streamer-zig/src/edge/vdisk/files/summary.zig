@@ -180,8 +180,8 @@ pub fn nameOf(summary: *const Summary, name: u32, buffer: *[name_size_max]u8) []
     return written;
 }
 
-/// Writes the report of UPLINK.md into `buffer` and returns it. Where names are so long that not all
-/// fit, the last files are left out; their bytes still count in the sums.
+/// Writes the report of UPLINK.md into `buffer` and returns it. Where names are so long that not
+/// all fit, the last files are left out; their bytes still count in the sums.
 pub fn encode(summary: *const Summary, buffer: *[size_max]u8) []const u8 {
     var fitting = summary.*;
     while (true) {
