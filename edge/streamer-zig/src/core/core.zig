@@ -31,7 +31,7 @@ pub const boot = struct {
     pub const ReadTimes = @import("boot/read_times.zig");
     pub const Series = @import("boot/traffic/series.zig");
     pub const Transfers = @import("boot/traffic/transfers.zig");
-    pub const PageLink = @import("boot/page_link.zig");
+    pub const PageLink = @import("loader/page_link.zig");
     pub const packets = @import("boot/packets.zig");
     pub const Guest = @import("boot/guest.zig");
     pub const cause = @import("boot/cause.zig");
@@ -200,7 +200,7 @@ test {
     _ = @import("boot/packets.zig");
     _ = @import("boot/phase.zig");
     _ = @import("boot/loader_steps.zig");
-    _ = @import("boot/page_link.zig");
+    _ = @import("loader/page_link.zig");
     _ = @import("boot/policy.zig");
     _ = @import("boot/read_ahead_tally.zig");
     _ = @import("boot/block_chains.zig");

@@ -7,7 +7,7 @@ const std = @import("std");
 const base = @import("base");
 const KernelLine = @import("kernel_line.zig");
 const boot_script = @import("ipxe_script.zig");
-const PageLink = @import("../boot/page_link.zig");
+const PageLink = @import("page_link.zig");
 const start_file = @import("start_file.zig");
 const assert = std.debug.assert;
 

@@ -10,7 +10,7 @@ const desired_state = @import("../uplink/desired_state.zig");
 const clear_word = @import("../stream/seal.zig").clear_word;
 const LocalDisk = @import("../target/local_disk_order.zig");
 const Tuning = @import("../target/tuning.zig");
-const PageLink = @import("../boot/page_link.zig");
+const PageLink = @import("page_link.zig");
 const start_file = @import("start_file.zig");
 const assert = std.debug.assert;
 

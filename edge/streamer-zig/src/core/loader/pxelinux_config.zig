@@ -6,7 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const KernelLine = @import("kernel_line.zig");
 const boot_script = @import("ipxe_script.zig");
-const PageLink = @import("../boot/page_link.zig");
+const PageLink = @import("page_link.zig");
 
 pub const size_max = 4096;
 
