@@ -14,7 +14,7 @@ import { judgeMatrix, matrixMarkdown } from './field/matrix.mjs'
 import { parseMatrix } from './field/settings.mjs'
 import { Storages } from './field/storages.mjs'
 import { storm } from './field/storm.mjs'
-import { flowed } from './field/table.mjs'
+import { flowed, table } from './field/table.mjs'
 import { bytesOf, readsOf } from './field/traces.mjs'
 import { keepResult } from './results.mjs'
 import { Cable } from './stream/cable.mjs'
@@ -159,6 +159,7 @@ function experimentsMarkdown({ date, command, machine, rounds, failures, found }
   const sections = Object.entries(found).map(
     ([name, measured]) => `## ${experiments[name].title}\n\n${experiments[name].text(measured)}\n`,
   )
+  const summary = Object.entries(found).flatMap(([name, measured]) => experiments[name].summary(measured))
   return flowed(`# Published experiments, repeated
 
 What practitioners measured and published about Citrix Provisioning (PVS), repeated with Bootfarm, beside their figures.
@@ -169,5 +170,8 @@ ${machine.map((line) => `- ${line}`).join('\n')}
 - Each cell ${rounds} times unless the text says otherwise, in rounds of all cells, each round in another random order. Medians, and in parentheses the least and the most: with three values these cover the median of such boots with 75 %.
 - The published figures come from other machines, a real network, and Windows. Ratios within one column can be compared with ratios within another; seconds beside seconds say how far apart the two are, not why.
 ${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}
+
+${table(['', 'published', 'here'], summary)}
+
 ${sections.join('\n')}`)
 }

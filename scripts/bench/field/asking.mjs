@@ -3,7 +3,7 @@ import path from 'node:path'
 import { link, measureCells } from './boots.mjs'
 import { published } from './published.mjs'
 import { settingWith } from './settings.mjs'
-import { byCell, mbPerSecond, perReadMs, table } from './table.mjs'
+import { byCell, mbPerSecond, perReadMs, signed, table } from './table.mjs'
 import { csvOf, even } from './traces.mjs'
 
 /** How devices ask: burst sizes, packet sizes, and the parts of one read. */
@@ -22,6 +22,15 @@ export const burst = {
       { name: readAhead, setting: settingWith({ readAhead: 'on' }) },
     ]
     return measureCells(lab, cells, { ...how, name: 'burst' })
+  },
+  summary(measured) {
+    const seconds = (cell) => byCell(measured).middle(cell, (one) => one.seconds)
+    const ours = `${(seconds('32k') / seconds('44k')).toFixed(2)} times as fast`
+    const best = `${(seconds('44k') / seconds(inFour)).toFixed(2)} times as fast`
+    return [
+      ['44 KB at a time in place of 32 KB', '1.96 times as fast', ours],
+      ['reads of any size, 4 in flight, in place of 44 KB', 'does not boot above 44 KB', best],
+    ]
   },
   text(measured) {
     const { middle, spread } = byCell(measured)
@@ -51,7 +60,7 @@ ${table(['asked for at a time', 'published MB/s', 'MB/s', 'boot s', 'times as fa
 - ${falls ? 'Larger is better here too: the median falls with each size' : 'Larger is better here too, though not at each step of this run'}. From 4 KB to unlimited the boot becomes ${(seconds('4k') / seconds('unlimited')).toFixed(1)} times as fast. There is no size at which a device does not boot: a read of any size up to 128 KiB is one request.
 - From 32 to 44 KB: ${theirs.toFixed(2)} times as fast there, ${ours.toFixed(2)} here. Half of the 0.4 ms that a read gains there is storage, which is in memory here.
 - Four reads in flight make a boot ${(seconds('unlimited') / seconds(inFour)).toFixed(2)} times as fast as one at a time without a limit, and with the profile of an earlier boot ${(seconds('unlimited') / seconds(readAhead)).toFixed(2)} times. PVS's boot loader has one in flight.
-- Not comparable: a burst there is what one read sends before an acknowledgement, here the size of a request; most reads of the recorded boot have 4 KB, so that no size makes them larger. A read that exceeds the congestion window is requested in parts.`
+- Not comparable: a burst there is what one read sends before an acknowledgement, here the size of a request; half of the reads of the recorded boot have 4 KB, so that no size makes them larger. A read that exceeds the congestion window is requested in parts.`
   },
 }
 
@@ -70,6 +79,12 @@ export const jumbo = {
       packetCells.map(({ name, ...values }) => ({ name, setting: settingWith(values) })),
       { ...how, name: 'jumbo' },
     ),
+  summary(measured) {
+    const { middle } = byCell(measured)
+    const [, , fast, fastJumbo] = packetCells.map(({ name }) => name)
+    const gain = middle(fastJumbo, mbPerSecond) - middle(fast, mbPerSecond)
+    return [['packets of 9000 bytes in place of 1500', `+${published.jumboGainMb} MB/s`, `${signed(gain, 1)} MB/s`]]
+  },
   text(measured) {
     const { middle, spread } = byCell(measured)
     const rows = packetCells.map(({ name, mtu }) => [
@@ -118,6 +133,13 @@ export const read = {
     }
     return measured
   },
+  summary(measured) {
+    const { middle } = byCell(measured)
+    return readCells.slice(0, 2).map(({ name, kb }) => {
+      const theirs = sum(Object.values(published.reads[kb]))
+      return [`one read, ${name}`, `${theirs.toFixed(1)} ms`, `${middle(name, wholeMs).toFixed(2)} ms`]
+    })
+  },
   text(measured) {
     const { middle, spread } = byCell(measured)
     return `Published, a read of 32 KB: 1.4 ms = storage 0.3 + send 0.5 + acknowledgement 0.2 + turnaround 0.4; of 44 KB: 1.0 ms =
@@ -134,18 +156,19 @@ ${table(['read', 'packets', 'published', 'of these twice', 'bytes of UDP a packe
   },
 }
 
+const wholeMs = (one) => (one.seconds * 1000) / one.reads
+
 function partsRow(middle, spread) {
   return ({ name, kb }) => {
-    const whole = (one) => (one.seconds * 1000) / one.reads
-    const turnaround = (one) => whole(one) - perReadMs('fetchUs')(one)
+    const turnaround = (one) => wholeMs(one) - perReadMs('fetchUs')(one)
     const theirs = sum(Object.values(published.reads[kb]))
     return [
       name,
-      spread(name, whole, 3),
+      spread(name, wholeMs, 3),
       ...['storageUs', 'sendUs', 'wireUs'].map((part) => middle(name, perReadMs(part)).toFixed(3)),
       middle(name, turnaround).toFixed(3),
       theirs.toFixed(1),
-      (theirs / middle(name, whole)).toFixed(1),
+      (theirs / middle(name, wholeMs)).toFixed(1),
     ]
   }
 }

@@ -8,7 +8,7 @@ import { measureCells } from './boots.mjs'
 import { published } from './published.mjs'
 import { settingWith } from './settings.mjs'
 import { slowDisk } from './storages.mjs'
-import { byCell, table } from './table.mjs'
+import { byCell, signed, table } from './table.mjs'
 import { bytesOf, csvOf, lengthened, readsOf } from './traces.mjs'
 
 /** Where the edge has the bytes: cold and warm, kinds of storage, and what merges cost. */
@@ -34,6 +34,19 @@ export const cold = {
     writeFileSync(trace, csvOf(reads))
     return measureCells({ ...lab, trace }, cellsOf(places, ways), { ...how, name: 'cold' })
   },
+  summary(measured) {
+    const { middle } = byCell(measured)
+    const { coldSeconds, cachedSeconds } = published.boot
+    const ofStorage = (place) => middle(nameOf(place, Object.keys(ways)[0]), storageSeconds)
+    const times = (slow, fast) => `${(slow / fast).toFixed(1)} times as long`
+    return [
+      [
+        'storage of 115 MB, cold beside cached',
+        times(coldSeconds, cachedSeconds),
+        times(ofStorage('cold'), ofStorage('warm')),
+      ],
+    ]
+  },
   text(measured) {
     const { middle, spread } = byCell(measured)
     const { coldSeconds, cachedSeconds, memorySeconds } = published.boot
@@ -58,7 +71,7 @@ it checks each block when it reads it first, as when cold.
 
 ${table(['where', 'how it asks', 'published s', 'times cached', 'storage s, all reads', 'boot s', 'times warm'], rows)}
 
-- Beside a warm one, a cold boot that reads one by one takes ${signed(added(slowWay))} s, and with four reads in flight ${signed(added(fastWay))} s: these wait for the disk together (their sum in "storage" counts each).
+- Beside a warm one, a cold boot that reads one by one takes ${signed(added(slowWay), 2)} s, and with four reads in flight ${signed(added(fastWay), 2)} s: these wait for the disk together (their sum in "storage" counts each).
 - Cold against cached: ${(coldSeconds / cachedSeconds).toFixed(1)} times the server's time there; here ${(middle(nameOf('cold', slowWay), storageSeconds) / middle(nameOf('warm', slowWay), storageSeconds)).toFixed(1)} times.
 - Not comparable: there the storage was a share, reached over a network; here it is this machine's virtual disk, whose host may have the bytes in memory although this machine has not. "Slow" in the next table stands for a rotating disk.`
   },
@@ -74,6 +87,12 @@ const allWays = { ...ways, '4 in flight, read-ahead': { readAhead: 'on' } }
 export const storage = {
   title: 'Kinds of storage',
   measure: (lab, how) => measureCells(lab, cellsOf(kinds, allWays), { ...how, name: 'storage' }),
+  summary(measured) {
+    const seconds = (kind) => byCell(measured).middle(nameOf(kind, Object.keys(ways)[0]), secondsOf)
+    return [
+      ['a boot from a slow disk beside memory', '', `${(seconds('slow') / seconds('tmpfs')).toFixed(1)} times as long`],
+    ]
+  },
   text(measured) {
     const { middle, spread } = byCell(measured)
     const rows = Object.keys(allWays).flatMap((way) =>
@@ -111,8 +130,6 @@ function cellsOf(where, how) {
 }
 
 const decay = { mib: 512, merges: 200, reads: 20_000 }
-const signed = (seconds) => `${seconds < 0 ? '' : '+'}${seconds.toFixed(2)}`
-
 /** Merges at each end that are compared. */
 const mergesCompared = 20
 
@@ -135,6 +152,10 @@ export const merge = {
     const many = await inStore(['decay', ...numbers])
     say(`merge: ${decay.merges} merges`)
     return { difference, many }
+  },
+  summary({ difference }) {
+    const middle = median(difference.map(({ mergeUs }) => mergeUs / 1000))
+    return [['a merge of 2.7 GB', `${published.merge.vhdxSeconds} s`, `${middle.toFixed(0)} ms`]]
   },
   text({ difference, many }) {
     const ms = difference.map(({ mergeUs }) => mergeUs / 1000)

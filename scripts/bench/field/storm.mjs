@@ -41,6 +41,12 @@ export const storm = {
     if (!isWhole) throw new UserError(failures.join(' '))
     return { measured, failures }
   },
+  summary({ measured }) {
+    const { first, last } = published.storms.at(-1)
+    const ours = byCell(measured).middle(nameOf(1), (one) => one.lastSeconds / one.firstSeconds)
+    const times = (ratio) => `${ratio.toFixed(2)} times as long`
+    return [[`the last ten of ${devices} devices beside the first ten`, times(last / first), times(ours)]]
+  },
   text({ measured, failures }) {
     const { middle, spread } = byCell(measured)
     const theirs = published.storms.map(({ name, threads, first, last }) => [
@@ -78,7 +84,7 @@ byte is compared. They start one after the other within a second, or within ${pa
 ${failures.map((failure) => `\n- Left out, since a device did not boot: ${failure}\n`).join('')}
 ${table(['storm', 'threads a processor', 'first ten s', 'last ten s', 'times', 'edge CPU s/GB'], [...theirs, unlimited, ...rows])}
 
-- Threads beyond the cores do not help here either: ${lastShards} shards on one processor take ${(last(nameOf(lastShards)) / last(nameOf(1))).toFixed(2)} times as long for the last ten as one, and ${(cost(lastShards) / cost(1)).toFixed(2)} times the processor time a byte. The edge has one shard fewer than cores unless told otherwise.
+- Threads beyond the cores: ${lastShards} shards on one processor take ${(last(nameOf(lastShards)) / last(nameOf(1))).toFixed(2)} times as long for the last ten as one, and ${(cost(lastShards) / cost(1)).toFixed(2)} times the processor time a byte. The edge has one shard fewer than cores unless told otherwise.
 - There is no I/O limit to set: all within a second is "unlimited". The last ten take ${middle(nameOf(1), (one) => one.lastSeconds / one.firstSeconds).toFixed(2)} times as long as the first ten (published: ${(best.last / best.first).toFixed(2)} at best, ${(unlimitedStorm.last / unlimitedStorm.first).toFixed(2)} unlimited). Started within ${pacedSeconds} s, the last ten take ${last(paced).toFixed(1)} s.
 - Not comparable: a recorded Debian boot reads 26 MB, a published target 115 MB; devices here share a processor and have no disk driver to start; the published server had eight times the processors. What can be compared is how evenly devices are served, and what more threads do. "First" and "last" are the ten fastest and the ten slowest here.`
   },

@@ -27,6 +27,7 @@ export function byCell(measured) {
 /** Joins the lines of each paragraph and breaks them where they are too long; tables and headings stay as they are. */
 export const flowed = (text) => wrapped(text.replace(/([^\n|])\n *(?=[^\n|# -])/g, '$1 '))
 
+export const signed = (value, decimals) => `${value < 0 ? '' : '+'}${value.toFixed(decimals)}`
 export const mbPerSecond = ({ bytes, seconds }) => bytes / seconds / 1e6
 /** Milliseconds of a part of a read, for each read of the device. */
 export const perReadMs = (name) => (one) => one[name] / one.reads / 1000
