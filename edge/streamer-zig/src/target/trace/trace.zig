@@ -18,7 +18,7 @@ const send = @import("send.zig");
 /// A machine that has not reported ready by then is traced no longer.
 const limit_us = 5 * std.time.us_per_min;
 /// Events are handled together: the kernel needs not wake this program for each.
-const pause: linux.timespec = .{ .sec = 0, .nsec = 2 * std.time.ns_per_ms };
+const pause: linux.timespec = .{ .sec = 0, .nsec = 10 * std.time.ns_per_ms };
 const wait_ms = 500;
 /// Of the pipe, until the next look at the machine.
 const reads_max = 64;
