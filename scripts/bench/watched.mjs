@@ -81,9 +81,10 @@ function asMarkdown({ date, rounds, machine, pairs }) {
   })
   return `# What being watched costs a boot
 
-${pairs.length} pairs of boots of a Debian with systemd (QEMU \`-accel tcg\`, BIOS, one processor), in turns: one tells which programs
-read its disk and in which units, the other one does not (\`bootfarm.trace=no\`). The difference is the pseudo-median of
-the pairs' ratios with its 95 % interval (Wilcoxon's signed ranks). The edge keeps its own records of both.
+${pairs.length} pairs of boots of a Debian with systemd (QEMU \`-accel tcg\`, BIOS, one processor), in turns: one tells which
+programs read its disk and in which units, the other one does not (\`bootfarm.trace=no\`). The difference is the
+pseudo-median of the pairs' ratios with its 95 % interval (Wilcoxon's signed ranks). The edge keeps its own records of
+both.
 
 ${date}, ${machine.processors} processors (${machine.model}), load ${machine.loads.map((load) => load.toFixed(1)).join(' and ')} before and after. Command:
 \`npm run bench -- watched --rounds ${rounds}\`
