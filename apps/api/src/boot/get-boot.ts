@@ -16,16 +16,25 @@ export async function getBoot(
   const { db, clock, actor } = context
   const row = await findBoot(context, bootId)
   if (!row) throw new AppError('not_found')
-  const [capture, detail, vdisk] = await Promise.all([
+  const [capture, detail, vdisk, experiment] = await Promise.all([
     db.bootCapture.findUnique({
       where: { organizationId_bootId: { organizationId: actor.organizationId, bootId } },
       select: { receivedAt: true, packetCount: true, sizeBytes: true },
     }),
     readDetail(context, row),
     vdiskOf(context, row),
+    experimentOf(context, bootId),
   ])
   const handOver = await handOverOf(context, row, detail)
-  return bootDetailOf(row, { detail, detailKeptDays, capture, vdisk, handOver, now: clock() })
+  return bootDetailOf(row, { detail, detailKeptDays, capture, vdisk, experiment, handOver, now: clock() })
+}
+
+async function experimentOf({ db, actor }: ReadContext, bootId: string): Promise<BootDetail['experiment']> {
+  const trial = await db.experimentTrial.findFirst({
+    where: { organizationId: actor.organizationId, bootId },
+    select: { settings: true, experiment: { select: { id: true, name: true } } },
+  })
+  return trial && { ...trial.experiment, settings: trial.settings }
 }
 
 /** Null once its day is past the details' retention. */

@@ -117,6 +117,7 @@ interface DetailOptions {
   detailKeptDays: number
   capture: BootCaptureRow
   vdisk: BootDetail['vdisk']
+  experiment: BootDetail['experiment']
   handOver: BootDetail['handOver']
   now: Date
 }
@@ -131,6 +132,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
     receivedAt: row.receivedAt.toISOString(),
     isLastBoot: isLastBoot(row),
     vdisk,
+    experiment: options.experiment,
     detailGone: detail ? null : { keptDays: options.detailKeptDays },
     cause: summary.failedCause ? { ...causeOf(summary.failedCause), deviceText: row.failedText } : null,
     facts: {

@@ -216,6 +216,10 @@ export const bootDetail = bootSummary
       .object({ id: uuid, name: z.string(), versionNumber: count.nullable() })
       .nullable()
       .describe('Null where the edge named none, or it is gone.'),
+    experiment: z
+      .object({ id: uuid, name: z.string(), settings: z.array(z.string()).describe('`name=value`.') })
+      .nullable()
+      .describe('The experiment that gave the boot its settings; null: none did.'),
     detailGone: z
       .object({ keptDays: count })
       .nullable()

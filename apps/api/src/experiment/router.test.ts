@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { inOrganization } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { describe, expect, test } from 'vitest'
 import { bootWith, type EdgeClient } from '../../test/edge-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
+import { countObjectives } from '../alert/watch/count-objectives.ts'
+import type { BootDetail } from '../boot/schema.ts'
 import type { CollectionDetail } from '../collection/schema.ts'
 import { watchBoots } from '../finding/watch-boots.ts'
 import { advanceExperiments } from './advance-experiments.ts'
@@ -124,7 +127,7 @@ describe('an experiment', () => {
     const { id } = await create()
     await advance()
     const { trial } = await given()
-    const own = await boot(1)
+    await boot(1)
     await boot(1, { trial: randomUUID() })
     await boot(1, { trial, deviceId: site().tenant.deviceIds[1] })
     await advance()
@@ -133,10 +136,29 @@ describe('an experiment', () => {
     await boot(1, { trial })
     await advance()
     expect(await trials(id, { state: 'ready' })).toMatchObject([{ bootId: first, durationUs: 20 * secondUs }])
-    await watchBoots({ db: site().api.serverDb, clock: site().api.clock.read })
-    const watched = await site().api.db.watchedBoot.findMany({ select: { bootId: true } })
-    expect(watched.map(({ bootId }) => bootId)).toContain(own)
-    expect(watched.map(({ bootId }) => bootId)).not.toContain(first)
+  })
+
+  test('keeps its boots out of findings and objectives, and each says what it was', async () => {
+    const { organizationId, siteId } = site().tenant
+    const { id } = await create()
+    await site().mutate('objective.setOfSite', { siteId, objective: { percent: 95, seconds: 5, days: 7 } })
+    await advance()
+    const own = await boot(20)
+    const { trial, settings } = await given()
+    const tried = await boot(20, { trial })
+    site().api.clock.advance(120_000)
+    const { serverDb: db, clock } = site().api
+    await watchBoots({ db, clock: clock.read })
+    const watched = (await site().api.db.watchedBoot.findMany({ select: { bootId: true } })).map(({ bootId }) => bootId)
+    expect([watched.includes(own), watched.includes(tried)]).toEqual([true, false])
+    const objective = { placeId: siteId, siteId, collectionId: null, permille: 950, seconds: 5, days: 7 }
+    const counted = await inOrganization(db, organizationId, (tenant) =>
+      countObjectives(tenant, { organizationId, now: clock.now }, [objective]),
+    )
+    expect(counted.get(siteId)?.counts['1h']).toEqual({ boots: 1, missed: 1 })
+    const ofBoot = async (bootId: string) => (await site().query<BootDetail>('boot.get', { bootId })).experiment
+    expect(await ofBoot(tried)).toEqual({ id, name: 'Read sizes', settings })
+    expect(await ofBoot(own)).toBeNull()
   })
 
   test('counts no boot that did not have its settings', async () => {

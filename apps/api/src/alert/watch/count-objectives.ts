@@ -37,7 +37,8 @@ interface Row {
 /**
  * Counts the boots of places with objectives, also by hour, in one statement that reads each boot of the last six hours
  * once. A boot counts once its time is over, so that failures, which are quick, weigh no more than others; and one of
- * which nothing was heard since then does not count: its edge may be offline.
+ * which nothing was heard since then does not count: its edge may be offline. Nor do boots of experiments, whose
+ * settings somebody wanted to be slower.
  */
 export async function countObjectives(
   db: DbOrTransaction,
@@ -65,6 +66,8 @@ export async function countObjectives(
         where organization_id = ${organizationId}::uuid and received_on >= ${dayText(since)}::date
           and started_at >= ${since} and site_id in (select site_id from place) and not generated
           and (outcome is null or outcome in ('ready', 'failed', 'silent'))
+          and not exists (select from experiment_trial as trial where trial.organization_id = ${organizationId}::uuid
+            and trial.boot_id = boot.id)
         order by started_at desc limit ${bootsReadMax}
       ) as newest
       left join device on device.organization_id = ${organizationId}::uuid and device.id = newest.device_id

@@ -30,6 +30,7 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'Site', value: link(`/sites/${boot.siteId}`, boot.siteName) },
     { label: 'vDisk', value: vdisk && link(`/vdisks/${vdisk.id}`, versionName(vdisk)) },
     ...(boot.menuEntry ? [{ label: 'Menu entry', value: boot.menuEntry }] : []),
+    ...(boot.experiment ? [{ label: 'Experiment', value: <OfExperiment experiment={boot.experiment} /> }] : []),
     ...(facts.program
       ? [{ label: 'Boot program', value: <Mono>{`${facts.program.file} (${facts.program.set})`}</Mono> }]
       : []),
@@ -62,6 +63,21 @@ function WentOn({ handOver }: { handOver: NonNullable<BootDetail['handOver']> })
     <>
       {link(`/edges/${edgeId}`, edgeName)}, <Instant at={at} />, because {fromEdgeName ?? 'its edge'} did not answer
       {count > 1 && ` (${count} fail-overs in total)`}
+    </>
+  )
+}
+
+function OfExperiment({ experiment: { id, name, settings } }: { experiment: NonNullable<BootDetail['experiment']> }) {
+  return (
+    <>
+      {link(`/lab/${id}`, name)}
+      {settings.length > 0 ? (
+        <>
+          , with <Mono>{settings.join(' ')}</Mono>
+        </>
+      ) : (
+        ', with the settings that the device has'
+      )}
     </>
   )
 }
