@@ -5,6 +5,11 @@ import type { Segment } from '../lab/segment.ts'
 
 export type { Firmware, Medium }
 
+export interface MachineLink {
+  mbit: number
+  duplex: 'half' | 'full'
+}
+
 export interface MachineOptions {
   segment: Pick<Segment, 'startMachine'>
   /** The port of the segment, from 0. */
@@ -19,6 +24,8 @@ export interface MachineOptions {
   ownDisks?: readonly string[]
   /** Bytes of the largest IP packet that its network card takes; by default Ethernet's. */
   mtu?: number | undefined
+  /** What its network card says of its link; by default nothing. */
+  link?: MachineLink | undefined
   /** The control socket of a swtpm. */
   tpm?: string | undefined
 }
@@ -39,6 +46,7 @@ export function startMachine(options: MachineOptions): RunningProcess {
     medium,
     ownDisks: options.ownDisks ?? [],
     mtu: options.mtu,
+    link: options.link,
     tpm: options.tpm,
     mayRestart: false,
   })

@@ -3,7 +3,7 @@ import path from 'node:path'
 import type { BootReport, DesiredState } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
 import type { SystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
-import { type Firmware, type Medium, macOf, startMachine } from '../device/machine.ts'
+import { type Firmware, type MachineLink, type Medium, macOf, startMachine } from '../device/machine.ts'
 import { buildInitramfs } from '../device/machine-kernel.ts'
 import { type MachinePlatform, publish, x64Platform } from '../device/machine-platform.ts'
 import { summary } from '../device/simulated-devices.ts'
@@ -69,6 +69,8 @@ export class MachineSite {
    * Ethernet's.
    */
   mtu: number | undefined
+  /** What the cards of machines say of their link that are switched on from now on; by default nothing. */
+  link: MachineLink | undefined
   /** Machines that are switched on from now on have a TPM 2.0, each its own until `clearTpm`. */
   hasTpm = false
   readonly #scratch = scratchDirectory()
@@ -275,6 +277,7 @@ export class MachineSite {
       directory,
       ownDisks: this.ownDisks,
       mtu: this.mtu,
+      link: this.link,
       tpm: this.hasTpm ? await this.#startTpm(port) : undefined,
       memoryMib: this.#memoryMib,
     })

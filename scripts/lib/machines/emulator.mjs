@@ -39,6 +39,8 @@ const secureVariables = {
  * @param {readonly string[]} [options.ownDisks] images of disks in the machine, which it may write and never starts
  *   from
  * @param {number | undefined} [options.mtu] bytes of the largest IP packet that its card takes; by default Ethernet's
+ * @param {{ mbit: number, duplex: 'half' | 'full' } | undefined} [options.link] what its card says of its link; by
+ *   default nothing
  * @param {string | undefined} [options.tpm] the control socket of a swtpm, which is its TPM 2.0
  * @param {boolean} options.mayRestart false: the process ends when the machine restarts
  * @returns {{ command: string, args: string[] }}
@@ -52,6 +54,7 @@ export function emulator({
   medium,
   ownDisks = [],
   mtu,
+  link,
   tpm,
   mayRestart,
 }) {
@@ -59,7 +62,8 @@ export function emulator({
   const fromNetwork = !medium || medium.kind === 'disk'
   const rom = firmware === 'bios' && fromNetwork ? '' : ',romfile='
   const size = mtu ? `,host_mtu=${mtu}` : ''
-  const card = `virtio-net-pci,netdev=n0,mac=${mac}${fromNetwork ? ',bootindex=1' : ''}${rom}${size}`
+  const speed = link ? `,speed=${link.mbit},duplex=${link.duplex}` : ''
+  const card = `virtio-net-pci,netdev=n0,mac=${mac}${fromNetwork ? ',bootindex=1' : ''}${rom}${size}${speed}`
   const args = [
     '-accel',
     'tcg',

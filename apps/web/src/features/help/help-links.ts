@@ -17,6 +17,7 @@ export const helpTopics = {
   alerts: 'reference/alerts',
   objectives: 'reference/alerts#objectives',
   findings: 'reference/findings#what-is-compared',
+  network: 'reference/network#what-is-told-and-when',
 } as const
 
 const bootPrograms = 'guides/boot-programs#sets'

@@ -3,7 +3,7 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useMemo } from 'react'
 import { Button, DownloadLink } from '../../components/button'
-import { FilterBar, SelectFilter } from '../../components/filter'
+import { FilterBar, InstantFilter, SelectFilter } from '../../components/filter'
 import { Icon } from '../../components/icon'
 import { Instant } from '../../components/instant'
 import { ObjectFilter } from '../../components/object-picker'
@@ -12,6 +12,8 @@ import { useFirstPaint } from '../../lib/first-paint'
 import { readableError, useTRPC } from '../../lib/trpc'
 import { usePicker } from '../../lib/use-picker'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { HelpLink } from '../help/help-link'
+import { helpTopics } from '../help/help-links'
 import { FaultsPanel } from './faults-panel'
 import { firstPeriod, networkExportHref, networkInput, networkShape, periodOptions } from './network-inputs'
 import { type NetworkReport, summaryOf } from './network-text'
@@ -33,7 +35,8 @@ export function NetworkPage() {
         title="Network"
         summary={data && <Summary report={data} />}
         actions={
-          <div className="flex gap-2 print:hidden">
+          <div className="flex flex-wrap items-center gap-2 print:hidden">
+            <HelpLink to={helpTopics.network}>What is told, and when</HelpLink>
             <DownloadLink href={networkExportHref(input)}>
               <Icon name="download" size={14} /> CSV
             </DownloadLink>
@@ -79,6 +82,8 @@ function Filters({ url: { filters, bind, filtered, clearFilters } }: { url: Url 
           {...bind('site')}
         />
         <SelectFilter label="Period" first={firstPeriod} options={periodOptions} {...bind('period')} />
+        <InstantFilter label="From" {...bind('since')} />
+        <InstantFilter label="Until" {...bind('until')} />
       </FilterBar>
     </div>
   )
