@@ -155,7 +155,10 @@ describe.each(['both', 'only its checks', 'only row-level security'] as const)('
       [
         `boots/${victim.bootId}/capture.pcap`,
         `boots/${randomUUID()}/capture.pcap`,
-        ...['audit-exports', 'device-exports', 'network-exports'].flatMap((path) => [`${path}?format=csv`, `${path}?format=jsonl`]),
+        ...['audit-exports', 'device-exports', 'network-exports'].flatMap((path) => [
+          `${path}?format=csv`,
+          `${path}?format=jsonl`,
+        ]),
       ].map((path) => download(`${api.url}/api/v1/${path}`, headers)),
     )
     expect([kept?.status, kept?.text]).toEqual([404, absent?.text])
