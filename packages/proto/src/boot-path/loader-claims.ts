@@ -38,7 +38,8 @@ export function loaderClaims(boot: TracedBoot, phase: TracedPhase, endUs: number
       source: 'observed',
       evidence: `The last packet of ${done} passed at ${at(doneUs)}, the first of ${stepNames[name]} at ${at(startUs)}.`,
     })
-    const stepEndUs = durationUs === null ? endUs : startUs + durationUs
+    // Of a step whose end nobody saw, the next one is the end: GRUB looks for modules that it can do without.
+    const stepEndUs = durationUs === null ? (steps[index + 1]?.startUs ?? endUs) : startUs + durationUs
     claims.push({
       fromUs: startUs,
       toUs: stepEndUs,

@@ -173,6 +173,22 @@ test('a loader’s phase is told by its DHCP exchange, its downloads, and what i
   ])
 })
 
+test('a step whose end nobody saw hides none of those after it', () => {
+  const steps = [
+    { name: 'other' as const, startUs: 100 * ms, durationUs: null },
+    { name: 'kernel' as const, startUs: 400 * ms, durationUs: 500 * ms },
+    { name: 'initrd' as const, startUs: 950 * ms, durationUs: null },
+  ]
+  const path = tracePath(boot({ totalUs: 2_000 * ms, phases: [phase('loader', 0, 2_000)], loaderSteps: steps }))
+  expect(readable(path)).toEqual([
+    '0-100 loader_start observed',
+    '100-400 loader observed',
+    '400-900 loader_kernel observed',
+    '900-950 loader_pause observed',
+    '950-2000 loader_initrd observed',
+  ])
+})
+
 test('a kernel’s start that the boot program announces is not inferred', () => {
   const started = boot({
     totalUs: 6_000 * ms,

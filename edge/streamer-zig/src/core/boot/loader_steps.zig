@@ -37,6 +37,8 @@ pub const Step = struct { start_us: u64, end_us: ?u64 = null };
 steps: [Name.count]?Step = @splat(null),
 /// When the script last reached the start of the kernel; null: it has not, or cannot say so.
 boot_command_us: ?u64 = null,
+/// Its file was delivered: the next request is another attempt.
+boot_command_ended: bool = false,
 
 /// A packet of the loader's own DHCP exchange, which precedes its downloads.
 pub fn onDhcp(loader: *LoaderSteps, at_us: u64) void {
@@ -49,7 +51,10 @@ pub fn onDhcp(loader: *LoaderSteps, at_us: u64) void {
 
 pub fn onRequest(loader: *LoaderSteps, file: LoaderFile, at_us: u64) void {
     const name = Name.of(file) orelse {
-        loader.boot_command_us = at_us;
+        // By TFTP, the first acknowledgement counts as a request, too.
+        if (loader.boot_command_us == null or loader.boot_command_ended)
+            loader.boot_command_us = at_us;
+        loader.boot_command_ended = false;
         return;
     };
     loader.begin(name, at_us);
@@ -57,7 +62,11 @@ pub fn onRequest(loader: *LoaderSteps, file: LoaderFile, at_us: u64) void {
 
 /// Its last byte is acknowledged.
 pub fn onEnd(loader: *LoaderSteps, file: LoaderFile, at_us: u64) void {
-    loader.end(Name.of(file) orelse return, at_us);
+    const name = Name.of(file) orelse {
+        loader.boot_command_ended = true;
+        return;
+    };
+    loader.end(name, at_us);
 }
 
 fn begin(loader: *LoaderSteps, name: Name, at_us: u64) void {
@@ -93,6 +102,8 @@ test "a loader's exchange and downloads have a start and an end each" {
 test "the last request before a kernel is its start, and no download" {
     var loader: LoaderSteps = .{};
     loader.onRequest(.start, 100);
+    loader.onRequest(.start, 104);
+    try testing.expectEqual(100, loader.boot_command_us.?);
     loader.onEnd(.start, 110);
     loader.onRequest(.start, 200);
     try testing.expectEqual(200, loader.boot_command_us.?);
