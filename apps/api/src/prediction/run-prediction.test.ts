@@ -114,6 +114,17 @@ test('cold boots tell what a cold edge costs, and none of them what a warm one t
   expect((await predict({ devices: 5, reads: 'cold' })).version.unknownBecause).toBe(null)
 })
 
+test('an edge whose processors are slower than its link is limited by them', async () => {
+  const from = { linkMbps: 1_000, streamBytes: 0, processorMs: 0, processorBusyMs: 0 }
+  await hear(from)
+  // Two processors in 30 s: half of their time for 300 MB, so all of it for 20 MB/s.
+  await hear({ ...from, streamBytes: 300_000_000, processorMs: 60_000, processorBusyMs: 30_000 })
+  await site().report(...boots(5))
+  const found = await predict({ devices: 100 })
+  expect(found).toMatchObject({ isProcessorKnown: true, version: { storm: { limitedBy: 'processor' } } })
+  expect(found.version.storm?.lastUs.value).toBeGreaterThan(70_000_000)
+})
+
 test('each edge of the site has its own link', async () => {
   const second = await site().enrolEdge()
   await linkOf(1_000)

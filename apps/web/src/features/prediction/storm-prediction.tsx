@@ -141,7 +141,7 @@ function PredictionFields({ choices, onChange, children }: PredictionFieldsProps
         />
       )}
       <SelectField
-        label="Version"
+        label="Where the version is"
         value={reads}
         options={[
           { value: 'warm', label: 'in the edges’ memory' },
