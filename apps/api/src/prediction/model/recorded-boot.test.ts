@@ -25,7 +25,10 @@ test('a boot is what its edge recorded until it was ready', () => {
 
 test('waits for a disk are those of all phases of the report', () => {
   const cold = { firstBucket: 10, counts: [2], maxUs: 900, sumUs: 1_500 }
-  const phases = [{ name: 'initramfs' as const, cold }, { name: 'system' as const, cold }]
+  const phases = [
+    { name: 'initramfs' as const, cold },
+    { name: 'system' as const, cold },
+  ]
   expect(recordedBootOf({ ...reported, readTimes: { phases } })?.coldUs).toBe(3_000)
   expect(recordedBootOf({ ...reported, readTimes: { cold } })?.coldUs).toBe(1_500)
 })
