@@ -370,6 +370,8 @@ export const bootReport = z.object({
         .optional(),
       driver: untrustedText.max(16).optional(),
       linkMbit: count.max(0xffff_ffff).optional(),
+      /** Vendor and model, as its firmware tells them. */
+      model: untrustedText.optional(),
     })
     .optional(),
   /** Absent from older devices and edges. */

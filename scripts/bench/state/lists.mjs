@@ -51,7 +51,23 @@ async function plantCopies(client, { organizationId }) {
     `update boot_day set earliest_started_at = earliest_started_at - interval '1 hour' where organization_id = $1`,
     [organizationId],
   )
+  await plantHardware(client, organizationId)
+  await client.query('vacuum full boot')
   await client.query('vacuum analyze boot')
+}
+
+/** By the device, as real ones: four sizes, three cards, and one card in 20,000 devices that few boots have. */
+async function plantHardware(client, organizationId) {
+  await client.query(
+    `update boot set hour = extract(hour from started_at at time zone 'UTC'), processors = (array[4, 8, 8, 16])[1 + kind % 4],
+      memory_mib = (array[7900, 16012, 16012, 32102])[1 + kind % 4] + kind % 3, edge_release = '0.1.' || kind % 2,
+      network_card = case when kind % 20000 = 7 then 'rare 1af4:1000' else (array['e1000e', 'igb', 'r8169'])[1 + kind % 3] end,
+      hardware_model = 'Maker Desk ' || kind % 7, storage = (array['nvme', 'ssd'])[1 + kind % 2],
+      segment = '10.' || kind % 40 || '.0.0/24'
+    from (select id as kind_id, abs(hashtext(device_id::text)) as kind from boot where organization_id = $1) as drawn
+    where boot.organization_id = $1 and boot.id = kind_id`,
+    [organizationId],
+  )
 }
 
 async function pathsOfLists(client, { organizationId, farmId, vdiskId, versionIds }) {
@@ -85,6 +101,20 @@ async function pathsOfLists(client, { organizationId, farmId, vdiskId, versionId
     'search of one name': `search=${name}`,
     'search of 1,111 names': 'search=pc-9999',
     'an hour or longer (none)': 'durationUsMin=3600000000',
+    'of an hour of a day': 'hour=3',
+    'of 16 processors': 'processors=16',
+    'of a frequent card': 'networkCard=igb',
+    'of a rare card': `networkCard=${encodeURIComponent('rare 1af4:1000')}`,
+    'of a card (none)': 'networkCard=none',
+    'of a model and a storage': `hardwareModel=${encodeURIComponent('Maker Desk 3')}&storage=ssd`,
+    'of a segment': `segment=${encodeURIComponent('10.7.0.0/24')}`,
+    'of a segment, most processors first': `segment=${encodeURIComponent('10.7.0.0/24')}&sort=-processors`,
+    ...Object.fromEntries(
+      ['hour', 'processors', 'memoryGib', 'networkCard', 'storage'].flatMap((name) => [
+        [`by ${name}`, `sort=${name}`],
+        [`by ${name}, backwards`, `sort=-${name}`],
+      ]),
+    ),
   }
   const paths = Object.fromEntries(
     Object.entries(queries).map(([title, query]) => [`boots: ${title}`, `boots?limit=50&${query}`]),

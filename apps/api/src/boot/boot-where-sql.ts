@@ -21,6 +21,14 @@ const columns = {
   durationUs: { name: Prisma.sql`boot.duration_us`, type: Prisma.sql`bigint` },
   clientArch: { name: Prisma.sql`boot.client_arch`, type: Prisma.sql`integer` },
   isCold: { name: Prisma.sql`boot.is_cold`, type: Prisma.sql`boolean` },
+  hour: { name: Prisma.sql`boot.hour`, type: Prisma.sql`smallint` },
+  processors: { name: Prisma.sql`boot.processors`, type: Prisma.sql`integer` },
+  memoryMib: { name: Prisma.sql`boot.memory_mib`, type: Prisma.sql`integer` },
+  networkCard: { name: Prisma.sql`boot.network_card`, type: Prisma.sql`text` },
+  hardwareModel: { name: Prisma.sql`boot.hardware_model`, type: Prisma.sql`text` },
+  storage: { name: Prisma.sql`boot.storage`, type: Prisma.sql`text` },
+  edgeRelease: { name: Prisma.sql`boot.edge_release`, type: Prisma.sql`text` },
+  segment: { name: Prisma.sql`boot.segment`, type: Prisma.sql`text` },
 }
 type Column = (typeof columns)[keyof typeof columns]
 

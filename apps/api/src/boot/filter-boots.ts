@@ -4,6 +4,7 @@ import { visibleDevices } from '../access/visible.ts'
 import { escapeLike } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
+import { memoryRange } from '../rules/memory-size.ts'
 import type { bootFilterInput } from './schema.ts'
 
 /** The filters of every list of boots, as a condition on rows that have no relations. */
@@ -38,7 +39,8 @@ export async function whereOfFilter(context: Context, filter: Filter): Promise<P
 
 function ofOwnColumns(filter: Filter): Prisma.BootWhereInput {
   const { deviceId, siteId, vdiskId, versionId, failedCause, origin, durationUsMin, durationUsMax } = filter
-  const { clientArch, reads } = filter
+  const { clientArch, reads, hour, processors, memoryGib, networkCard, hardwareModel, storage } = filter
+  const { edgeRelease, segment } = filter
   const isTimed = durationUsMin !== undefined || durationUsMax !== undefined
   return {
     ...outcomeFilter(filter.outcome),
@@ -51,6 +53,14 @@ function ofOwnColumns(filter: Filter): Prisma.BootWhereInput {
     ...(origin ? originFilters[origin] : {}),
     ...(clientArch === undefined ? {} : { clientArch }),
     ...(reads ? { isCold: reads === 'cold' } : {}),
+    ...(hour === undefined ? {} : { hour }),
+    ...(processors ? { processors } : {}),
+    ...(memoryGib ? { memoryMib: memoryRange(memoryGib) } : {}),
+    ...(networkCard ? { networkCard } : {}),
+    ...(hardwareModel ? { hardwareModel } : {}),
+    ...(storage ? { storage } : {}),
+    ...(edgeRelease ? { edgeRelease } : {}),
+    ...(segment ? { segment } : {}),
     ...(isTimed ? { durationUs: { gte: durationUsMin ?? 0, lte: durationUsMax ?? Number.MAX_SAFE_INTEGER } } : {}),
   }
 }

@@ -53,6 +53,46 @@ test('goes through all boots by duration, both ways, over the partitions of seve
   expect(await listed({ sort: '-durationUs', until: since })).toEqual(slowestFirst.filter(isEarlier))
 })
 
+test('sorts by hour, hardware and storage, the newest first within a value, in pages of any length', async () => {
+  const machines = [
+    { processors: 4, memoryMib: 7_900, driver: 'virtio_net' },
+    { processors: 16, memoryMib: 7_950, driver: 'e1000e' },
+    { processors: 4, memoryMib: 32_000 },
+    undefined,
+  ]
+  const boots = Array.from({ length: 12 }, (_, index) => {
+    const machine = machines[index % machines.length]
+    return boot(1, 1 + 37 * index, machine ? { machine } : {})
+  })
+  await site().report(...boots.slice(6))
+  site().api.clock.advance(dayMs)
+  const later = boots.slice(0, 6).map((one) => ({ ...one, startedUnixMs: one.startedUnixMs + dayMs }))
+  await site().report(...later)
+  const all = [...later, ...boots.slice(6)]
+  const values = {
+    hour: (one: BootReport) => new Date(one.startedUnixMs).getUTCHours(),
+    processors: ({ machine }: BootReport) => machine?.processors,
+    memoryGib: ({ machine }: BootReport) => machine && Math.round(machine.memoryMib / 1024),
+    networkCard: ({ machine }: BootReport) => machine?.driver,
+    storage: () => undefined,
+  }
+  for (const [name, of] of Object.entries(values)) {
+    const rank = (one: BootReport) => of(one) ?? -1
+    const sorted = (sign: number) =>
+      all.toSorted((a, b) => {
+        const [left, right] = [rank(a), rank(b)]
+        if (left === right) return b.startedUnixMs - a.startedUnixMs
+        return left === -1 || (right !== -1 && left < right) ? -sign : sign
+      })
+    expect([name, await listed({ sort: name })]).toEqual([name, sorted(1).map(({ id }) => id)])
+    expect([name, await listed({ sort: `-${name}` })]).toEqual([name, sorted(-1).map(({ id }) => id)])
+  }
+  const since = new Date(site().api.clock.now.getTime() - 60 * 60_000).toISOString()
+  const newest = later.filter(({ startedUnixMs }) => startedUnixMs >= Date.parse(since))
+  expect((await listed({ sort: '-hour', since })).toSorted()).toEqual(newest.map(({ id }) => id).toSorted())
+  expect(await listed({ sort: 'networkCard', processors: 16 })).toEqual(await listed({ processors: 16 }))
+})
+
 test('filters by place, vDisk, version, cause, name, address, duration and dates', async () => {
   const { tenant } = site()
   const cause = 'tftp_timeout'
@@ -96,6 +136,13 @@ test('a cursor of another order, and one with a number that is none, is refused'
     { cursor: nextCursor },
     { cursor: nextCursor, sort: 'durationUs' },
     { cursor: forged, sort: '-durationUs' },
+    { cursor: nextCursor, sort: 'processors' },
+    { cursor: Buffer.from('["four",null,"processors"]').toString('base64url'), sort: 'processors' },
+    { cursor: Buffer.from('[4,"gremlin","processors"]').toString('base64url'), sort: 'processors' },
+    { cursor: Buffer.from('[-1,null,"hour"]').toString('base64url'), sort: 'hour' },
+    { hour: 24 },
+    { processors: 0 },
+    { segment: '10.77.0.0' },
     { durationUsMin: -1 },
     { durationUsMin: 1e18 },
     { until: 'tomorrow' },

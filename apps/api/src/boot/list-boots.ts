@@ -3,6 +3,7 @@ import { visibleBoots } from '../access/visible.ts'
 import { listOrder } from '../context/list-order.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { readBootDays, readBootsByStart } from './boots-by-start.ts'
+import { readBootsByValue, sortedNameOf } from './boots-by-value.ts'
 import { readBootsInOrder } from './boots-in-order.ts'
 import { whereOfFilter } from './filter-boots.ts'
 import { bootSummaryOf } from './rows.ts'
@@ -12,7 +13,6 @@ type Input = z.output<typeof bootListInput>
 type Context = Pick<ServiceContext, 'db' | 'clock' | 'actor'>
 
 export async function listBoots(context: Context, input: Input): Promise<z.infer<typeof bootPage>> {
-  const order = listOrder(bootSort, input)
   const [visible, filter, afterLast, days] = await Promise.all([
     visibleBoots(context),
     whereOfFilter(context, input),
@@ -22,12 +22,34 @@ export async function listBoots(context: Context, input: Input): Promise<z.infer
   const where = { AND: [visible, filter] }
   const since = input.since ? new Date(input.since) : null
   const before = earliest(input.until ? new Date(input.until) : null, afterLast)
+  const now = context.clock()
+  const span = { days, since, before }
+  if (sortedNameOf(input.sort)) {
+    const { items, nextCursor } = await readBootsByValue(context, {
+      sort: input.sort,
+      cursor: input.cursor ?? null,
+      limit: input.limit,
+      ...span,
+      readPage: (of, page) => readNewest(context, { ...span, ...page, where: { AND: [where, of] } }),
+    })
+    return { items: items.map((row) => bootSummaryOf(row, now)), nextCursor }
+  }
+  const order = listOrder(bootSort, input)
   const byStart = input.sort === 'startedAt' || input.sort === '-startedAt'
   const rows = await (byStart
-    ? readByStart(context, { order, days, where, since, before })
-    : readBootsInOrder(context, { order, days, where, since, before }))
-  const now = context.clock()
+    ? readByStart(context, { order, where, ...span })
+    : readBootsInOrder(context, { order, where, ...span }))
   return order.page(rows, (row) => bootSummaryOf(row, now))
+}
+
+interface Newest extends Omit<ByStart, 'order'> {
+  cursor: string | null
+  limit: number
+}
+
+async function readNewest(context: Context, { cursor, limit, ...options }: Newest) {
+  const order = listOrder(bootSort, { sort: '-startedAt', cursor, limit })
+  return order.page(await readByStart(context, { order, ...options }), (row) => row)
 }
 
 interface ByStart extends Omit<Parameters<typeof readBootsByStart>[1], 'limit' | 'oldestFirst'> {

@@ -43,6 +43,10 @@ const bootSelect = {
   silentSince: true,
   lost: true,
   storage: true,
+  processors: true,
+  memoryMib: true,
+  networkCard: true,
+  hardwareModel: true,
 } satisfies Prisma.BootSelect
 type PlainBoot = Prisma.BootGetPayload<{ select: typeof bootSelect }>
 

@@ -10,6 +10,7 @@ import type {
 import { deviceStateOf } from '../rules/device/device-state.ts'
 import { deviceWaitOf } from '../rules/device/device-wait.ts'
 import { type WriteCacheView, writeCacheOf } from '../rules/device/write-cache.ts'
+import { memoryGibOf } from '../rules/memory-size.ts'
 import { instantAt } from './boot-times.ts'
 import { networkViewOf } from './network-view.ts'
 import type { BootRow } from './read-boots.ts'
@@ -74,6 +75,14 @@ export function bootSummaryOf(row: BootRow, now: Date): BootSummary {
     totalUs: Number(row.totalUs),
     bytesOut: Number(row.bytesOut),
     retries: Number(row.retries),
+    hardware: {
+      model: row.hardwareModel,
+      processors: row.processors,
+      memoryGib: row.memoryMib === null ? null : memoryGibOf(row.memoryMib),
+      networkCard: row.networkCard,
+    },
+    // Only `writeBoots` writes it, from a heartbeat that zod validated against the same list.
+    storage: row.storage as BootSummary['storage'],
     simulated: row.simulated,
     generated: row.generated,
     menuEntry: row.menuEntry,
@@ -146,8 +155,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
       deviceKey: facts.deviceKey?.label ?? null,
       machine: machineOf(facts),
       network: facts.network ? networkViewOf(facts.network) : null,
-      // Only `writeBoots` writes it, from a heartbeat that zod validated against the same list.
-      storage: row.storage as BootDetail['facts']['storage'],
+      storage: summary.storage,
       reconnects: facts.reconnects,
       program: facts.program ?? null,
     },
@@ -170,8 +178,8 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
 
 function machineOf({ machine }: BootFacts): BootDetail['facts']['machine'] {
   if (!machine) return null
-  const { processors, memoryMib, card = null, driver = null, linkMbit = null } = machine
-  return { processors, memoryMib, card, driver, linkMbit }
+  const { processors, memoryMib, card = null, driver = null, linkMbit = null, model = null } = machine
+  return { processors, memoryMib, card, driver, linkMbit, model }
 }
 
 /** Only the times are known of a phase whose detail is gone. */

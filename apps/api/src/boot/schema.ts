@@ -14,7 +14,7 @@ import { deviceKeyLabel } from '../rules/device/device-key.ts'
 import { deviceState } from '../rules/device/device-state.ts'
 import { deviceWait } from '../rules/device/device-wait.ts'
 import { writeCacheView } from '../rules/device/write-cache.ts'
-import { countOrNull, instantOf, listSort } from '../rules/list-sort.ts'
+import { countOrNull, instantOf, listSort, textOrNull } from '../rules/list-sort.ts'
 import { pageInput, pageOf } from '../rules/object-fields.ts'
 import { count, instant, uuid } from '../rules/scalars.ts'
 import { instantAt } from './boot-times.ts'
@@ -148,6 +148,14 @@ const bootPhaseView = z.object({
 })
 export type BootPhaseView = z.infer<typeof bootPhaseView>
 
+/** What a device says that it is. */
+const hardwareView = z.object({
+  model: z.string().nullable().describe('Vendor and model, as the firmware tells: untrusted text.'),
+  processors: count.nullable().describe('Processors that its system may use.'),
+  memoryGib: count.nullable().describe('Memory, rounded to GiB.'),
+  networkCard: z.string().nullable().describe('Driver and PCI ids of the network card.'),
+})
+
 /** A boot as lists and live updates show it. */
 export const bootSummary = z
   .object({
@@ -167,6 +175,8 @@ export const bootSummary = z
     totalUs: count.describe('From the start of the boot to the end of the last known phase.'),
     bytesOut: count,
     retries: count,
+    hardware: hardwareView.describe('Null values: the device did not tell, or not yet.'),
+    storage: z.enum(storageKinds).nullable().describe('Kind of storage of the store of its edge.'),
     simulated: z.boolean(),
     generated: z.boolean(),
     menuEntry: z
@@ -252,6 +262,7 @@ export const bootDetail = bootSummary
             card: z.string().nullable().describe('PCI ids of the network card that reaches the edge: vendor:device.'),
             driver: z.string().nullable().describe('Driver of that card.'),
             linkMbit: count.nullable().describe("Speed of the card's link in Mbit/s."),
+            model: z.string().nullable().describe('Vendor and model, as the firmware tells.'),
           })
           .nullable()
           .describe('What the device says that it is; null before its first report, and from older devices and edges.'),
@@ -362,17 +373,29 @@ export const bootDetail = bootSummary
 export type BootDetail = z.infer<typeof bootDetail>
 
 const clientArchMax = 65_535
+/** A boot keeps at most 2^31 MiB. */
+const memoryGibMax = 2 ** 21
+/** As a device or an edge reported it. */
+const exactText = z.string().min(1).max(64)
 /** Longer than any retention of boots, and exact in JSON. */
 const durationUsMax = 10 * 366 * 86_400 * 1_000_000
 const durationUs = z.number().int().min(0).max(durationUsMax)
 
 export const bootSort = listSort(
-  { startedAt: instantOf('startedAt'), durationUs: countOrNull('durationUs') },
+  {
+    startedAt: instantOf('startedAt'),
+    durationUs: countOrNull('durationUs'),
+    hour: countOrNull('hour'),
+    processors: countOrNull('processors'),
+    memoryGib: countOrNull('memoryMib'),
+    networkCard: textOrNull('networkCard'),
+    storage: textOrNull('storage'),
+  },
   '-startedAt',
 )
 export const bootFilterInput = z.object({
   sort: bootSort.input.describe(
-    '`durationUs`: time from the start of the boot to its end; a boot in progress has none, and counts as shortest.',
+    '`durationUs`: time from the start of the boot to its end; a boot in progress has none, and counts as shortest. The orders that follow are by a value, and the newest first among boots of one value.',
   ),
   search: z
     .string()
@@ -403,6 +426,18 @@ export const bootFilterInput = z.object({
     .enum(['cold', 'warm'])
     .optional()
     .describe('`cold`: a tenth of its READs or more waited for a disk of the edge; `warm`: fewer.'),
+  hour: count.max(23).optional().describe('Only boots that started in this hour of a day, in UTC.'),
+  processors: count.min(1).max(65_535).optional().describe('Only boots of devices that have as many.'),
+  memoryGib: count.min(1).max(memoryGibMax).optional().describe('Memory of the device, rounded to GiB.'),
+  networkCard: exactText.optional().describe('Driver and PCI ids of the network card.'),
+  hardwareModel: exactText.optional().describe('Vendor and model of the device, as its firmware tells.'),
+  storage: z.enum(storageKinds).optional().describe('Kind of storage of the store of its edge.'),
+  edgeRelease: exactText.optional().describe('Release that its edge ran.'),
+  segment: z
+    .cidrv4()
+    .optional()
+    .describe('Network of the device’s address.')
+    .meta({ examples: ['10.77.0.0/24'] }),
   since: instant.optional(),
   until: instant.optional().describe('Only boots that started before it.'),
   durationUsMin: durationUs.optional().describe('Only boots that are over, and took as long or longer.'),

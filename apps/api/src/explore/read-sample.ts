@@ -51,6 +51,9 @@ export interface SampledBoot {
   memoryMib: number | null
   networkCard: string | null
   storage: string | null
+  hardwareModel: string | null
+  edgeRelease: string | null
+  segment: string | null
   /** µs of each phase of a ready boot, by name; null for other boots. */
   phases: { name: string; durationUs?: number | null }[] | null
 }
@@ -104,6 +107,9 @@ async function statementOf(context: ServiceContext, filter: SampleFilter, { sinc
 function isWithoutIndex({ clientArch, reads, versionId, vdiskId, ...others }: SampleFilter): boolean {
   const { siteId, edgeId, deviceId, collectionId, search, failedCause } = others
   if (siteId ?? edgeId ?? deviceId ?? collectionId ?? search ?? failedCause) return false
+  const { hour, processors, memoryGib, networkCard, hardwareModel, storage, edgeRelease, segment } = others
+  if (hour !== undefined || (processors ?? memoryGib) !== undefined) return false
+  if (networkCard ?? hardwareModel ?? storage ?? edgeRelease ?? segment) return false
   return clientArch !== undefined || reads !== undefined || (versionId !== undefined && vdiskId === undefined)
 }
 
@@ -169,6 +175,9 @@ type Tuple = [
   memoryMib: number | null,
   networkCard: string | null,
   storage: string | null,
+  hardwareModel: string | null,
+  edgeRelease: string | null,
+  segment: string | null,
   phases: SampledBoot['phases'],
 ]
 
@@ -177,12 +186,12 @@ async function readBoots(db: ServiceContext['db'], { condition, limit, organizat
   const [row] = await db.$queryRaw<{ boots: string }[]>`
     with read as materialized (
       select id, started_at, duration_us, outcome, site_id, edge_id, device_id, version_id, failed_cause, client_arch, is_cold,
-        processors, memory_mib, network_card, storage, case when outcome = 'ready' then phases end as phases
+        processors, memory_mib, network_card, storage, hardware_model, edge_release, segment, case when outcome = 'ready' then phases end as phases
       from boot where ${condition} limit ${limit}
     )
     select coalesce(json_agg(json_build_array(read.id, floor(extract(epoch from read.started_at) * 1000)::bigint,
       duration_us, outcome, read.site_id, edge_id, device_id, device.collection_id, version_id, failed_cause,
-      client_arch, is_cold, processors, memory_mib, network_card, storage, phases)), '[]')::text as boots
+      client_arch, is_cold, processors, memory_mib, network_card, storage, hardware_model, edge_release, segment, phases)), '[]')::text as boots
     from read left join device on device.organization_id = ${organizationId}::uuid and device.id = read.device_id`
   return (JSON.parse(row?.boots ?? '[]') as Tuple[]).map(bootOf)
 }
@@ -190,7 +199,7 @@ async function readBoots(db: ServiceContext['db'], { condition, limit, organizat
 function bootOf(tuple: Tuple): SampledBoot {
   const [id, startedMs, durationUs, outcome, siteId, edgeId, deviceId, ...others] = tuple
   const [collectionId, versionId, failedCause, clientArch, isCold, ...machine] = others
-  const [processors, memoryMib, networkCard, storage, phases] = machine
+  const [processors, memoryMib, networkCard, storage, hardwareModel, edgeRelease, segment, phases] = machine
   return {
     id,
     startedMs,
@@ -208,6 +217,9 @@ function bootOf(tuple: Tuple): SampledBoot {
     memoryMib,
     networkCard,
     storage,
+    hardwareModel,
+    edgeRelease,
+    segment,
     phases,
   }
 }

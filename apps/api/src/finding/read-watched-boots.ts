@@ -14,7 +14,7 @@ export interface BootRow {
   failedPhase: string | null
   failedCause: string | null
   versionId: string | null
-  /** What its edge runs now. */
+  /** What its edge ran; of boots from before that was kept, what it runs now. */
   release: string
   simulated: boolean
   /** As the firmware says; null: it did not. */
@@ -35,9 +35,8 @@ const noSetting = 'none'
 const columns = Prisma.sql`boot.id::text, boot.site_id::text as "siteId", boot.vdisk_id::text as "vdiskId",
   boot.device_id::text as "deviceId", boot.started_at as "startedAt", boot.outcome::text, boot.total_us as "totalUs",
   boot.failed_phase as "failedPhase", boot.failed_cause as "failedCause", boot.version_id::text as "versionId",
-  edge.agent_version as release, boot.simulated, detail.facts->>'clientArch' as "clientArch", boot.mac,
-  case when detail.facts->>'ip' ~ '^[0-9.]+$' then network(set_masklen((detail.facts->>'ip')::inet, 24))::text end
-    as segment, setting.id::text as "settingId", around.count as around`
+  coalesce(boot.edge_release, edge.agent_version) as release, boot.simulated,
+  detail.facts->>'clientArch' as "clientArch", boot.mac, boot.segment, setting.id::text as "settingId", around.count as around`
 
 /** Changes of versions are a factor of their own. */
 const joins = Prisma.sql`

@@ -38,6 +38,10 @@ export function text(path: string): SortField {
   return { kind: 'text', path, mayBeNull: false }
 }
 
+export function textOrNull(path: string): SortField {
+  return { kind: 'text', path, mayBeNull: true }
+}
+
 export function instantOf(path: string): SortField {
   return { kind: 'instant', path, mayBeNull: false }
 }

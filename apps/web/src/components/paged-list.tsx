@@ -44,7 +44,8 @@ export function PagedList<Row>({ label, query, columns, rowKey, empty, sorting }
     )
   }
   const rows = query.data.pages.flatMap((page) => page.items)
-  if (rows.length === 0) return <>{empty}</>
+  // A page may have no rows of the filter, and more behind it.
+  if (rows.length === 0 && !query.hasNextPage) return <>{empty}</>
   return (
     <>
       <Table label={label} columns={columns} rows={rows} rowKey={rowKey} sorting={sorting} />

@@ -111,6 +111,7 @@ function machineColumns(boot: BootReport) {
     processors: machine?.processors ?? null,
     memory_mib: machine ? Math.min(machine.memoryMib, memoryMibMax) : null,
     network_card: card || null,
+    hardware_model: machine?.model || null,
     segment: ip ? ip.replace(/\d+$/, '0/24') : null,
     network: storedNetworkOf(boot),
   }

@@ -90,10 +90,21 @@ describe('what a device says of itself', () => {
 
   test('is what it is, beside its edge’s storage, and whatever it claims does no harm', async () => {
     const id = randomUUID()
-    const machine = { processors: 8, memoryMib: 2 ** 32 - 1, card: '8086:15b8', driver: 'e1000e', linkMbit: 2500 }
+    const machine = {
+      processors: 8,
+      memoryMib: 2 ** 32 - 1,
+      card: '8086:15b8',
+      driver: 'e1000e',
+      linkMbit: 2500,
+      model: 'Maker Desk 7',
+    }
     expect((await site().edge.heartbeat({ machine: storesOn({ kind: 'nvme', name: 'Disk 9' }) })).status).toBe(200)
-    await report(bootWith({ id, mac, machine }))
+    await report(bootWith({ id, mac, machine, ip: '10.77.3.9' }))
     expect((await getBoot(id)).facts).toMatchObject({ machine, storage: 'nvme' })
+    expect(await getBoot(id)).toMatchObject({
+      hardware: { model: 'Maker Desk 7', processors: 8, memoryGib: 2 ** 21, networkCard: 'e1000e 8086:15b8' },
+      storage: 'nvme',
+    })
     expect(await columnsOf(id)).toEqual({ ...columns, storage: 'nvme' })
     // Its edge has restarted, and does not know any more.
     expect((await site().edge.heartbeat({ machine: storesOn(undefined) })).status).toBe(200)
@@ -102,7 +113,7 @@ describe('what a device says of itself', () => {
     expect(await columnsOf(id)).toEqual({ ...columns, storage: 'nvme' })
     const bare = randomUUID()
     await report(bootWith({ id: bare, mac, machine: { processors: 1, memoryMib: 1 } }))
-    const unknown = { card: null, driver: null, linkMbit: null }
+    const unknown = { card: null, driver: null, linkMbit: null, model: null }
     expect((await getBoot(bare)).facts).toMatchObject({
       machine: { processors: 1, memoryMib: 1, ...unknown },
       storage: null,

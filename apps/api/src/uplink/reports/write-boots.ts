@@ -133,15 +133,15 @@ async function writeRows(
         facts = case when excluded.facts ? 'handOver' then boot_detail.facts || excluded.facts else excluded.facts end,
         guest = coalesce(excluded.guest, boot_detail.guest)
     ), written as (
-      insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id, storage, ${machine}, id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
+      insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id, storage, edge_release, hour, ${machine}, id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
         total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
         write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost)
       select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id,
-        ${storageOf({ organizationId, edgeId })}, ${machine},
+        reporter.storage, reporter.release, extract(hour from started_at at time zone 'UTC'), ${machine},
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
         last_phase, total_us, duration_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry,
         phases, write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since, lost
-      from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
+      from reported cross join (${reporterOf({ organizationId, edgeId })}) as reporter left join (select id, mac from device where organization_id = ${organizationId}::uuid
         and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
       on conflict (organization_id, id, received_on) do update set ${newerBoot}
       returning id, device_id, started_at, outcome, total_us, write_cache_used_bytes, write_cache_size_bytes,
@@ -171,12 +171,15 @@ const reportedAddresses = Prisma.sql`
     last_boot_machine_id)`
 
 /** Columns of what the device is, and of how its edge read for it. */
-const machine = Prisma.sql`client_arch, is_cold, processors, memory_mib, network_card, segment, network`
+const machine = Prisma.sql`client_arch, is_cold, processors, memory_mib, network_card, hardware_model, segment, network`
 
-/** Kind of storage of the edge's store, by its last heartbeat: edges that report boots also report themselves. */
-function storageOf({ organizationId, edgeId }: { organizationId: string; edgeId: string }): Prisma.Sql {
-  return Prisma.sql`(select edge.heartbeat -> 'machine' -> 'storeMedium' ->> 'kind' from edge
-    where edge.organization_id = ${organizationId}::uuid and edge.id = ${edgeId}::uuid)`
+/**
+ * The edge's release, and the kind of storage of its store by its last heartbeat: edges that report boots also report
+ * themselves.
+ */
+function reporterOf({ organizationId, edgeId }: { organizationId: string; edgeId: string }): Prisma.Sql {
+  return Prisma.sql`select heartbeat -> 'machine' -> 'storeMedium' ->> 'kind' as storage, agent_version as release
+    from edge where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid`
 }
 
 /** The columns that a report with a higher revision replaces. */
@@ -193,8 +196,10 @@ const newerBoot = Prisma.sql`
   processors = coalesce(excluded.processors, boot.processors),
   memory_mib = coalesce(excluded.memory_mib, boot.memory_mib),
   network_card = coalesce(excluded.network_card, boot.network_card),
-  storage = coalesce(excluded.storage, boot.storage),
+  hardware_model = coalesce(excluded.hardware_model, boot.hardware_model),
   segment = coalesce(excluded.segment, boot.segment),
+  edge_release = coalesce(boot.edge_release, excluded.edge_release),
+  storage = coalesce(excluded.storage, boot.storage),
   network = coalesce(excluded.network, boot.network)`
 
 const reportedColumns = Prisma.sql`
@@ -203,5 +208,5 @@ const reportedColumns = Prisma.sql`
   duration_us bigint, bytes_out bigint, retries bigint, simulated boolean, generated boolean, vdisk_id uuid,
   version_id uuid, menu_entry text, phases jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint,
   write_cache_held jsonb, silent_since timestamptz, lost jsonb, is_lost boolean, client_arch integer, is_cold boolean,
-  processors integer, memory_mib integer, network_card text, segment text, network jsonb,
+  processors integer, memory_mib integer, network_card text, hardware_model text, segment text, network jsonb,
   has_detail boolean, detail_phases jsonb, facts jsonb, guest jsonb`

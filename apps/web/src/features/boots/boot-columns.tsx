@@ -6,6 +6,7 @@ import type { Column } from '../../components/table'
 import { WaitTag } from '../devices/wait-notice'
 import { BootBar, scaleText } from './boot-bar'
 import type { BootSummary } from './boot-types'
+import { hardwareText } from './machine-text'
 import { BootDuration, OriginTags, OutcomeTag } from './outcome-tag'
 
 /** The columns of every list of boots. @param scaleUs the length of the longest bar */
@@ -87,6 +88,20 @@ function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
       cell: (boot) => boot.retries || <Unknown label="none" />,
     },
     { title: 'Site', from: 'xl', cell: (boot) => boot.siteName },
+    {
+      title: 'Hardware',
+      from: '2xl',
+      cell: ({ hardware }) => {
+        const text = hardwareText(hardware)
+        return text === null ? (
+          <Unknown label="not known" />
+        ) : (
+          <span className="block max-w-64 truncate text-ink-soft text-xs" title={text}>
+            {text}
+          </span>
+        )
+      },
+    },
     { title: 'Edge', from: '2xl', cell: (boot) => boot.edgeName },
     { title: 'Origin', from: 'md', cell: (boot) => <OriginTags {...boot} /> },
   ]

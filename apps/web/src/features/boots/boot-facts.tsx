@@ -37,6 +37,7 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'Firmware', value: architecture(facts.clientArch) },
     ...(facts.machine
       ? [
+          ...(facts.machine.model ? [{ label: 'Model', value: facts.machine.model }] : []),
           { label: 'Processors', value: facts.machine.processors },
           { label: 'Memory', value: formatBytes(facts.machine.memoryMib * 2 ** 20) },
           { label: 'Network card', value: cardText(facts.machine) },

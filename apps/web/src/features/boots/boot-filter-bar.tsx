@@ -9,11 +9,15 @@ import {
   causeOptions,
   durationText,
   firmwareOptions,
+  hourOptions,
+  memoryOptions,
   originOptions,
   outcomeOptions,
   periodOptions,
+  processorOptions,
   readsOptions,
   slowerOptions,
+  storageOptions,
 } from './boot-filters'
 import { VersionFilter } from './version-filter'
 
@@ -34,8 +38,7 @@ interface BootFilterBarProps {
 
 /** The filters of lists of boots, and of pages that sum them up. */
 export function BootFilterBar({ filters, bind, clearFilters, filtered, ...props }: BootFilterBarProps) {
-  const { cause, collection, edge, vdisk, version, since, until, farm, firmware, reads } = filters
-  const isMore = [cause, collection, edge, vdisk, version, since, until, farm, firmware, reads].some(Boolean)
+  const { vdisk, processors, memory } = filters
   const range = durationText(filters)
   return (
     <FilterBar label={props.label} onClear={filtered ? clearFilters : undefined}>
@@ -61,7 +64,7 @@ export function BootFilterBar({ filters, bind, clearFilters, filtered, ...props 
         <SelectFilter label="Duration" options={slowerOptions} {...bind('slower')} />
       )}
       <SelectFilter label="Origin" options={originOptions} {...bind('origin')} />
-      <MoreFilters isSet={isMore}>
+      <MoreFilters isSet={moreNames.some((name) => filters[name])}>
         <SelectFilter label="Cause" options={causeOptions} {...bind('cause')} />
         <Chosen noun="collection" label="Collection" {...bind('collection')} />
         <Chosen noun="edge" label="Edge" {...bind('edge')} />
@@ -69,12 +72,54 @@ export function BootFilterBar({ filters, bind, clearFilters, filtered, ...props 
         <VersionFilter vdiskId={vdisk} {...bind('version')} />
         <SelectFilter label="Firmware" options={firmwareOptions} {...bind('firmware')} />
         <SelectFilter label="Reads" options={readsOptions} {...bind('reads')} />
+        <SelectFilter label="Hour" options={hourOptions} {...bind('hour')} />
+        <SelectFilter label="Processors" options={processorOptions(processors)} {...bind('processors')} />
+        <SelectFilter label="Memory" options={memoryOptions(memory)} {...bind('memory')} />
+        <SelectFilter label="Edge’s storage" options={storageOptions} {...bind('storage')} />
+        <ReportedFilter label="Model" {...bind('model')} />
+        <ReportedFilter label="Network card" {...bind('card')} />
+        <ReportedFilter label="Edge release" {...bind('release')} />
+        <ReportedFilter label="Segment" {...bind('segment')} />
         <Chosen noun="farm" label="Farm" {...bind('farm')} />
         <InstantFilter label="From" {...bind('since')} />
         <InstantFilter label="Until" {...bind('until')} />
       </MoreFilters>
     </FilterBar>
   )
+}
+
+/** Closed, these would not be seen. */
+const moreNames: (keyof BootFilters)[] = [
+  'cause',
+  'collection',
+  'edge',
+  'vdisk',
+  'version',
+  'since',
+  'until',
+  'farm',
+  'firmware',
+  'reads',
+  'hour',
+  'processors',
+  'memory',
+  'storage',
+  'model',
+  'card',
+  'release',
+  'segment',
+]
+
+interface ReportedFilterProps {
+  label: string
+  value: string | undefined
+  onChange: (value: string) => void
+}
+
+/** A text that devices or edges report: "Only" beside a group of the page "Explore" sets it, and here it is cleared. */
+function ReportedFilter({ label, value, onChange }: ReportedFilterProps) {
+  if (!value) return null
+  return <SelectFilter label={label} options={[{ value, label: value }]} value={value} onChange={onChange} />
 }
 
 interface ChosenProps {

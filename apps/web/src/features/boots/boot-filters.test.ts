@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readFilters } from '../../lib/read-filters.ts'
-import { bootExportHref, bootFilterShape, bootListInput } from './boot-filters.ts'
+import { bootExportHref, bootFilterShape, bootListInput, processorOptions } from './boot-filters.ts'
 
 const now = new Date('2026-11-18T12:00:30Z')
 const id = '0192f0c1-2d3e-7a4b-8c5d-6e7f8091a2b3'
@@ -19,6 +19,20 @@ test('filters become what the API is asked for', () => {
     failedCause: 'tftp_timeout',
     versionId: id,
   })
+})
+
+test('hardware, storage and hour become what the API is asked for', () => {
+  const filters = { hour: '08', processors: '4', memory: '16', storage: 'nvme', model: 'Maker', segment: '10.0.0.0/24' }
+  expect(bootListInput(readFilters(bootFilterShape, new URLSearchParams(filters)), now)).toEqual({
+    hour: 8,
+    processors: 4,
+    memoryGib: 16,
+    storage: 'nvme',
+    hardwareModel: 'Maker',
+    segment: '10.0.0.0/24',
+  })
+  expect(processorOptions('5').map(({ value }) => value)).toEqual(expect.arrayContaining(['4', '5', '6']))
+  expect(readFilters(bootFilterShape, new URLSearchParams('hour=24&processors=many&storage=tape'))).toEqual({})
 })
 
 test('an absolute start counts more than a period', () => {

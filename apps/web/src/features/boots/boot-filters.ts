@@ -1,8 +1,9 @@
 import { bootCauses, bootCauseText, listedOutcomes } from '@bootfarm/proto/boot-phases'
 import { z } from 'zod'
-import { formatDuration } from '../../lib/format-quantity.ts'
+import { countOf, formatDuration } from '../../lib/format-quantity.ts'
 import { architecture, clientArchitectures } from './architecture.ts'
 import type { BootListInput } from './boot-list'
+import { storageKinds, storageText } from './machine-text.ts'
 
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
@@ -14,8 +15,20 @@ const periodsMs = {
 } as const
 
 const slowerUs = { '10s': 10_000_000, '30s': 30_000_000, '1m': 60_000_000, '5m': 300_000_000 } as const
-const sorts = ['startedAt', '-startedAt', 'durationUs', '-durationUs'] as const
+const sortTexts = {
+  startedAt: ['Start', 'oldest first', 'newest first'],
+  durationUs: ['Duration', 'shortest first', 'longest first'],
+  hour: ['Hour (UTC)', 'earliest first', 'latest first'],
+  processors: ['Processors', 'fewest first', 'most first'],
+  memoryGib: ['Memory', 'least first', 'most first'],
+  networkCard: ['Network card', 'A to Z', 'Z to A'],
+  storage: ['Storage of the edge', 'A to Z', 'Z to A'],
+} as const
+const sorts = Object.keys(sortTexts).flatMap((name) => [name, `-${name}`]) as [BootSort, ...BootSort[]]
+type BootSort = NonNullable<BootListInput['sort']>
 const wholeNumber = z.string().regex(/^\d{1,14}$/)
+const smallNumber = z.string().regex(/^[1-9]\d{0,4}$/)
+const reportedText = z.string().min(1).max(64)
 /** The API's order of a list without another. */
 export const firstSort = '-startedAt'
 
@@ -44,6 +57,19 @@ export const bootFilterShape = {
     .regex(/^\d{1,5}$/)
     .optional(),
   reads: z.enum(['cold', 'warm']).optional(),
+  /** Of a day, in UTC: `08`. */
+  hour: z
+    .string()
+    .regex(/^([01]\d|2[0-3])$/)
+    .optional(),
+  processors: smallNumber.optional(),
+  /** GiB. */
+  memory: smallNumber.optional(),
+  card: reportedText.optional(),
+  model: reportedText.optional(),
+  storage: z.enum(storageKinds).optional(),
+  release: reportedText.optional(),
+  segment: z.cidrv4().optional(),
   origin: z.enum(['device', 'simulated', 'generated']).optional(),
 }
 export type BootFilters = { [Name in keyof typeof bootFilterShape]?: z.infer<(typeof bootFilterShape)[Name]> }
@@ -83,6 +109,35 @@ export const firmwareOptions = Object.keys(clientArchitectures).map((value) => (
   label: architecture(Number(value)) ?? value,
 }))
 
+export const sortOptions = Object.entries(sortTexts).flatMap(([name, [title, ascending, descending]]) => [
+  { value: `-${name}`, label: `${title}, ${descending}` },
+  { value: name, label: `${title}, ${ascending}` },
+])
+
+export const hourOptions = Array.from({ length: 24 }, (_, hour) => {
+  const value = String(hour).padStart(2, '0')
+  return { value, label: `${value}:00 to ${value}:59 UTC` }
+})
+
+export const storageOptions = storageKinds.map((value) => ({ value, label: storageText(value) }))
+
+/** Usual sizes, and the one that is set. */
+export function processorOptions(chosen: string | undefined) {
+  return sizeOptions([1, 2, 4, 6, 8, 12, 16, 24, 32, 64], chosen).map((value) => ({
+    value,
+    label: countOf(Number(value), 'processor'),
+  }))
+}
+
+export function memoryOptions(chosen: string | undefined) {
+  return sizeOptions([1, 2, 4, 8, 16, 32, 64, 128], chosen).map((value) => ({ value, label: `${value}\u00a0GiB` }))
+}
+
+function sizeOptions(usual: number[], chosen: string | undefined): string[] {
+  const sizes = new Set([...usual, ...(chosen ? [Number(chosen)] : [])])
+  return [...sizes].sort((a, b) => a - b).map(String)
+}
+
 export const originOptions = [
   { value: 'device', label: 'Real machines' },
   { value: 'simulated', label: 'Simulated devices' },
@@ -111,7 +166,22 @@ export function bootListInput(filters: BootFilters, now: Date): BootListInput {
     ...durationOf(filters),
     ...(filters.firmware && { clientArch: Number(filters.firmware) }),
     ...(filters.reads && { reads: filters.reads }),
+    ...hardwareOf(filters),
     ...(origin && { origin }),
+  }
+}
+
+function hardwareOf(filters: BootFilters): BootListInput {
+  const { hour, processors, memory, card, model, storage, release, segment } = filters
+  return {
+    ...(hour && { hour: Number(hour) }),
+    ...(processors && { processors: Number(processors) }),
+    ...(memory && { memoryGib: Number(memory) }),
+    ...(card && { networkCard: card }),
+    ...(model && { hardwareModel: model }),
+    ...(storage && { storage }),
+    ...(release && { edgeRelease: release }),
+    ...(segment && { segment }),
   }
 }
 

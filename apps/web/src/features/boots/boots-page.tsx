@@ -2,11 +2,12 @@
 
 import { useMemo } from 'react'
 import { DownloadLink } from '../../components/button'
+import { SelectFilter } from '../../components/filter'
 import { EmptyState, Page, PageHeader } from '../../components/page'
 import { useFirstPaint } from '../../lib/first-paint'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { BootFilterBar } from './boot-filter-bar'
-import { bootExportHref, bootFilterShape, bootListInput, firstSort } from './boot-filters'
+import { bootExportHref, bootFilterShape, bootListInput, firstSort, sortOptions } from './boot-filters'
 import { BootList } from './boot-list'
 
 export function BootsPage() {
@@ -28,7 +29,14 @@ export function BootsPage() {
           </>
         }
       />
-      <BootFilterBar {...url} />
+      <BootFilterBar {...url}>
+        <SelectFilter
+          label="Sort"
+          first="Sort: newest first"
+          options={sortOptions.filter(({ value }) => value !== firstSort)}
+          {...url.bind('sort')}
+        />
+      </BootFilterBar>
       <div className="rounded-lg border border-line bg-surface">
         <BootList input={input} sorting={sorting} empty={<NoBoots filtered={filtered} />} />
       </div>

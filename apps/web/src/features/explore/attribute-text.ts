@@ -9,8 +9,8 @@ export type AttributeName = RouterOutputs['explore']['differences']['values'][nu
 
 interface AttributeText {
   title: string
-  /** The filter of the page and of the list of boots; null: there is none. */
-  filter: keyof BootFilters | null
+  /** The filter of the page and of the list of boots. */
+  filter: keyof BootFilters
   /** Value in words; a value that is an id has a label, and this is for one that is gone. */
   text: (value: string) => string
 }
@@ -24,10 +24,13 @@ export const attributeTexts: Record<AttributeName, AttributeText> = {
   edge: { title: 'Edge', filter: 'edge', text: gone },
   device: { title: 'Device', filter: 'device', text: gone },
   firmware: { title: 'Firmware', filter: 'firmware', text: (value) => architecture(Number(value)) ?? value },
-  processors: { title: 'Processors', filter: null, text: (value) => countOf(Number(value), 'processor') },
-  memory: { title: 'Memory', filter: null, text: (value) => `${value}\u00a0GiB` },
-  card: { title: 'Network card', filter: null, text: (value) => value },
-  storage: { title: 'Storage of the edge', filter: null, text: (value) => storageText(value) },
+  model: { title: 'Model', filter: 'model', text: (value) => value },
+  processors: { title: 'Processors', filter: 'processors', text: (value) => countOf(Number(value), 'processor') },
+  memory: { title: 'Memory', filter: 'memory', text: (value) => `${value}\u00a0GiB` },
+  card: { title: 'Network card', filter: 'card', text: (value) => value },
+  storage: { title: 'Storage of the edge', filter: 'storage', text: (value) => storageText(value) },
+  release: { title: 'Edge release', filter: 'release', text: (value) => value },
+  segment: { title: 'Segment', filter: 'segment', text: (value) => value },
   reads: {
     title: 'Reads',
     filter: 'reads',
@@ -43,7 +46,7 @@ export const attributeTexts: Record<AttributeName, AttributeText> = {
     filter: 'cause',
     text: (value) => bootCauseText(value as BootCause)?.sentence ?? value,
   },
-  hour: { title: 'Hour (UTC)', filter: null, text: (value) => `${value}:00 to ${value}:59` },
+  hour: { title: 'Hour (UTC)', filter: 'hour', text: (value) => `${value}:00 to ${value}:59` },
 }
 
 export const groupOptions = Object.entries(attributeTexts).map(([value, { title }]) => ({
@@ -70,9 +73,9 @@ export function valueText(
   return label ?? attributeTexts[attribute].text(value)
 }
 
-/** The filter that has the boots of a value; null: there is none. */
+/** The filter that has the boots of a value; null: none has those of an unknown one. */
 export function filterOfValue(attribute: AttributeName, value: string | null): BootFilters | null {
   const { filter } = attributeTexts[attribute]
   if (attribute === 'outcome' && value === null) return { outcome: 'booting' }
-  return filter === null || value === null ? null : { [filter]: value }
+  return value === null ? null : { [filter]: value }
 }

@@ -21,6 +21,8 @@ function boot(id: string, minute: number, change: Partial<Boot> = {}): Boot {
     totalUs: 1000,
     bytesOut: 0,
     retries: 0,
+    hardware: { model: null, processors: 4, memoryGib: 8, networkCard: null },
+    storage: null,
     simulated: true,
     generated: false,
     menuEntry: null,

@@ -17,11 +17,14 @@ const columns = [
   'bytesOut',
   'retries',
   'menuEntry',
+  'storage',
   'id',
   'deviceId',
   'siteId',
   'edgeId',
 ] as const
+
+const hardwareColumns = ['model', 'processors', 'memoryGib', 'networkCard'] as const
 
 export const bootExport = fileOperation({
   id: 'boot.export',
@@ -36,7 +39,8 @@ export const bootExport = fileOperation({
     const pages = pagesOf(context, (db, cursor) =>
       listBoots({ db, clock, actor }, { ...filter, cursor, limit: rowsPerRead }),
     )
-    const lines = format === 'csv' ? csvLines([...columns, 'origin'], pages, cellsOf) : jsonLines(pages)
+    const lines =
+      format === 'csv' ? csvLines([...columns, ...hardwareColumns, 'origin'], pages, cellsOf) : jsonLines(pages)
     return tableFile(context, { noun: 'boots', format }, lines)
   },
 })
@@ -44,6 +48,7 @@ export const bootExport = fileOperation({
 function cellsOf(boot: BootSummary) {
   return [
     ...columns.map((name) => (name === 'outcome' ? (boot.outcome ?? 'booting') : boot[name])),
+    ...hardwareColumns.map((name) => boot.hardware[name]),
     boot.generated ? 'generated' : boot.simulated ? 'simulated' : 'device',
   ]
 }
