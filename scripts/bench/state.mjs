@@ -2,6 +2,7 @@ import os from 'node:os'
 import { say } from '../lib/progress.mjs'
 import { casesNamed } from './cases.mjs'
 import { keepResult } from './results.mjs'
+import { alertsTable, measureAlerts } from './state/alerts.mjs'
 import { deviceTable, measureDevice } from './state/device.mjs'
 import { eventsTable, measureEvents } from './state/events.mjs'
 import { exploreTable, measureExplore } from './state/explore.mjs'
@@ -20,6 +21,7 @@ const tables = {
   search: searchTable,
   events: eventsTable,
   explore: exploreTable,
+  alerts: alertsTable,
 }
 const largeNames = ['revert', 'queries', 'lists', 'search']
 
@@ -37,6 +39,7 @@ export async function benchState({ rounds, write, only }) {
     if (names.includes('device')) one.device = await measureDevice()
     if (names.includes('events')) one.events = await measureEvents()
     if (names.includes('explore')) one.explore = await measureExplore()
+    if (names.includes('alerts')) one.alerts = await measureAlerts()
     const large = names.filter((name) => largeNames.includes(name))
     if (large.length > 0) Object.assign(one, await measureLarge(large))
     measured.push(one)

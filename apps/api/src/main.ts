@@ -12,9 +12,9 @@ import { addFleetGauges } from './http/observe/fleet-gauges.ts'
 import { startMetricsServer } from './http/observe/metrics-server.ts'
 import type { InstallationSettings } from './installation/edge-releases.ts'
 import type { UpdateSettings } from './installation/update-repository.ts'
-import { startJobs } from './jobs/run-jobs.ts'
+import { type RunningJobs, startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
-import { deliverQueued, queueMails } from './mail/queued-mailer.ts'
+import { deliverQueued, queueMails, queueMailsWithin } from './mail/queued-mailer.ts'
 import { readFleetFigures } from './platform/read-fleet-figures.ts'
 import { systemClock } from './rules/clock.ts'
 import type { Mail } from './rules/mail.ts'
@@ -54,7 +54,8 @@ async function main(): Promise<void> {
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
   const uploads = new Uploads(uploadSettings(environment))
   const objects = await objectsOf(environment, metrics)
-  const { deliverMail, sendMail, ...people } = peopleOptions(environment, telemetry, (sealed) => jobs.keepMail(sealed))
+  const keep: RunningJobs['keepMail'] = (sealed, transaction) => jobs.keepMail(sealed, transaction)
+  const { deliverMail, keepMail, sendMail, ...people } = peopleOptions(environment, telemetry, keep)
   const shared = { db, clock: systemClock, bootRetention, webhookTargets, uploads, objects }
   const app = await createServer({
     ...people,
@@ -74,7 +75,7 @@ async function main(): Promise<void> {
     drain: () => delay(environment.API_DRAIN_SECONDS * 1000),
   })
   await requireSecretKeys({ db, clock: systemClock })
-  const jobContext = { ...shared, telemetry, tracer, sendMail, deliverMail, webUrl: environment.WEB_URL }
+  const jobContext = { ...shared, telemetry, tracer, sendMail, keepMail, deliverMail, webUrl: environment.WEB_URL }
   const jobs = await startJobs(environment.DATABASE_URL, jobContext, {
     onDone: (done) => jobDone(done, app.log, telemetry),
     onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),
@@ -144,8 +145,8 @@ function releaseOptions(environment: Environment): { installation: InstallationS
   }
 }
 
-/** With a mail server, mails wait in the queue until it takes them. */
-function peopleOptions(environment: Environment, telemetry: Telemetry, keep: (sealed: string) => Promise<void>) {
+/** With a mail server, mails wait in the queue until it takes them; without one, they are logged at once. */
+function peopleOptions(environment: Environment, telemetry: Telemetry, keep: RunningJobs['keepMail']) {
   const { SMTP_URL: smtpUrl, MAIL_FROM: from, BETTER_AUTH_SECRET: secret } = environment
   const mailer = createMailer({ smtpUrl: smtpUrl || null, from, log: say })
   const send = async (mail: Mail) => {
@@ -155,6 +156,7 @@ function peopleOptions(environment: Environment, telemetry: Telemetry, keep: (se
   }
   return {
     sendMail: smtpUrl ? queueMails({ secret, keep, log: say }) : send,
+    keepMail: smtpUrl ? queueMailsWithin({ secret, keep }) : async (mail: Mail) => void (await send(mail)),
     deliverMail: smtpUrl ? (sealed: string) => deliverQueued(sealed, { secret, send }) : null,
     tenancy: tenancySettings(environment),
     oidc: oidcSettings(environment),

@@ -32,6 +32,7 @@ export const samples: Record<string, Sample> = {
   'event.get': { idName: 'eventId', ownId: (tenant) => tenant.eventId },
   'alert.list': {},
   'alert.openCount': {},
+  'alert.openCauses': {},
   'alert.get': { idName: 'alertId', ownId: (tenant) => tenant.alertId },
   'alert.acknowledge': { idName: 'alertId', input: { acknowledged: true }, ownId: (tenant) => tenant.alertId },
   'alert.subscription': {},

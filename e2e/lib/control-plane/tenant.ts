@@ -35,6 +35,8 @@ export function phase(
   return { ...place, ...bytes, source: 'observed', retries: 0, missingFragments: 0, reads: 0 }
 }
 
+const reportsAtOnce = 100
+
 type Role = NonNullable<Parameters<typeof createPerson>[2]>
 
 /** A separate organization in the product under test, with six devices and an edge that reports what the test wants. */
@@ -156,6 +158,12 @@ export class Tenant {
         ...boot,
       }),
     )
+  }
+
+  /** Reports these boots, in as few batches as an edge would. */
+  async reportAll(boots: BootReport[]): Promise<void> {
+    for (let index = 0; index < boots.length; index += reportsAtOnce)
+      await this.#sendAll(bootReports(this.#nextSeq, boots.slice(index, index + reportsAtOnce)))
   }
 
   /** Reports a boot in its last phase. */

@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module'
 import type pg from 'pg'
-import { getConstructionPlans, getMigrationPlans, PgBoss } from 'pg-boss'
+import { getConstructionPlans, getMigrationPlans, PgBoss, type Db as PgBossDb } from 'pg-boss'
 import { apiGroup } from './api-role.ts'
+import type { DbTransaction } from './client.ts'
 
 const schema = 'pgboss'
 const schemaVersion = (createRequire(import.meta.url)('pg-boss/package.json') as { pgboss: { schema: number } }).pgboss
@@ -92,8 +93,11 @@ export interface JobQueue {
    * again where it throws.
    */
   every(name: JobName, seconds: number, work: () => Promise<unknown>): Promise<void>
-  /** Keeps a sealed mail until `deliverMails` has taken it, in this process or another one. */
-  sendMail(sealed: string): Promise<void>
+  /**
+   * Keeps a sealed mail until `deliverMails` has taken it, in this process or another one.
+   * @param transaction the mail is kept if this is committed, and only then
+   */
+  sendMail(sealed: string, transaction?: DbTransaction): Promise<void>
   /** Delivers kept mails; one whose `deliver` throws is tried again later, with growing pauses. */
   deliverMails(deliver: (sealed: string) => Promise<void>): Promise<void>
   /** Throws while pg-boss reaches no database, or has stopped. */
@@ -155,8 +159,8 @@ export async function openJobQueue(url: string, { onDone, onError }: JobEvents):
       const askIntervalMs = Math.min((seconds * 1000) / 2, askIntervalMsMax)
       timers.push(setInterval(() => ask().catch(onError), askIntervalMs).unref())
     },
-    async sendMail(sealed) {
-      await boss.send(mailQueue, { sealed })
+    async sendMail(sealed, transaction) {
+      await boss.send(mailQueue, { sealed }, transaction ? { db: statementsOf(transaction) } : {})
     },
     async deliverMails(deliver) {
       const options = { pollingIntervalSeconds, localConcurrency: mailsAtOnceMax }
@@ -171,6 +175,13 @@ export async function openJobQueue(url: string, { onDone, onError }: JobEvents):
       for (const timer of timers) clearInterval(timer)
       await boss.stop({ graceful: true, timeout: stopLimitMs })
     },
+  }
+}
+
+/** pg-boss's statements on the connection of a transaction. */
+function statementsOf(transaction: DbTransaction): PgBossDb {
+  return {
+    executeSql: async (text, values = []) => ({ rows: await transaction.$queryRawUnsafe(text, ...values) }),
   }
 }
 

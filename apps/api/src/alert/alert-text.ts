@@ -30,7 +30,7 @@ export function titleOf({ siteName, collectionName, cause, bootCount, objective 
   return `${bootCount} ${bootCount === 1 ? 'boot' : 'boots'} of ${place}: ${causeSentence(cause)}`
 }
 
-function causeSentence(cause: string | null): string {
+export function causeSentence(cause: string | null): string {
   const known = bootCauses.find((name) => name === cause)
   return known ? bootCauseText(known).sentence : 'The devices fell silent before they were ready.'
 }
@@ -42,6 +42,12 @@ interface EvidencedAlert {
   firstAt: Date
   lastAt: Date
   closedAt: Date | null
+}
+
+/** The page of all boots that failed of the cause since then. */
+export function causePath(cause: string, since: Date): string {
+  const filter = cause === 'silent' ? { outcome: 'silent' } : { cause }
+  return `/boots?${new URLSearchParams({ ...filter, since: since.toISOString() })}`
 }
 
 /** The page of the boots that the alert is about, as a path of the dashboard: its filters are in the URL. */

@@ -17,6 +17,7 @@ export async function dropOldAlerts({ db, clock }: PlatformContext): Promise<voi
   const old = [
     { table: Prisma.sql`alert`, condition: Prisma.sql`closed_at < ${before(closedKeptDays)}` },
     { table: Prisma.sql`cause_hour`, condition: Prisma.sql`hour < ${before(causeHoursKeptDays)}` },
+    { table: Prisma.sql`collection_cause_hour`, condition: Prisma.sql`hour < ${before(causeHoursKeptDays)}` },
     { table: Prisma.sql`objective_hour`, condition: Prisma.sql`hour < ${before(objectiveHoursKeptDays)}` },
   ]
   await forEachOrganization({ db }, async (organizationId) => {

@@ -1,14 +1,17 @@
-import { inOrganization } from '@bootfarm/db'
+import { type DbTransaction, inOrganization } from '@bootfarm/db'
 import { visibleAlerts } from '../access/visible.ts'
 import type { DbOrTransaction, PlatformContext } from '../context/service-context.ts'
 import { isOpen as isWithin } from '../placement/public.ts'
 import { newMemberActor } from '../rules/actor.ts'
-import { alertsMail, type Mail, type SendMail } from '../rules/mail.ts'
+import { alertsMail, type Mail } from '../rules/mail.ts'
 import { readGrants } from '../session/public.ts'
 import { alertSelect, alertViewOf } from './rows.ts'
 
+/** Sends a mail if the transaction is committed, and only then. */
+export type KeepMail = (mail: Mail, transaction: DbTransaction) => Promise<void>
+
 export interface AlertMailContext {
-  sendMail: SendMail
+  keepMail: KeepMail
   /** The address of the dashboard: links in mails begin with it. */
   webUrl: string
 }
@@ -21,31 +24,29 @@ const countedMax = 400
 
 /**
  * Mails the alerts that have opened or closed since the last mail, to each member who subscribed: those that the member
- * sees, and none in quiet hours: what is held then is one mail after them. A mail is noted before it is sent, so that
- * none is sent twice; if the process ends between the two, it is lost.
+ * sees, and none in quiet hours: what is held then is one mail after them. The note until when a member was mailed and
+ * the mail are one transaction: whenever the process ends, none is lost or sent twice.
  */
 export async function mailAlerts(
-  { db, clock, sendMail, webUrl }: PlatformContext & AlertMailContext,
+  { db, clock, keepMail, webUrl }: PlatformContext & AlertMailContext,
   organizationId: string,
 ): Promise<void> {
-  const mails = await inOrganization(db, organizationId, (tenant) =>
-    takeMails(tenant, { organizationId, now: clock(), webUrl }),
+  await inOrganization(db, organizationId, (tenant) =>
+    mailMembers(tenant, { organizationId, now: clock(), keepMail, webUrl }),
   )
-  for (const mail of mails) await sendMail(mail)
 }
 
-interface Round {
+interface Round extends AlertMailContext {
   organizationId: string
   now: Date
-  webUrl: string
 }
 
-async function takeMails(db: DbOrTransaction, round: Round): Promise<Mail[]> {
-  const { organizationId, now } = round
+async function mailMembers(db: DbTransaction, round: Round): Promise<void> {
+  const { organizationId, now, keepMail } = round
   const [last] = await db.$queryRaw<{ at: Date | null }[]>`
     select greatest(max(opened_at), max(closed_at)) as at from alert where organization_id = ${organizationId}::uuid`
   const until = last?.at
-  if (!until) return []
+  if (!until) return
   const due = await db.alertSubscription.findMany({
     where: { organizationId, mailedUntil: { lt: until } },
     orderBy: [{ mailedUntil: 'asc' }, { userId: 'asc' }],
@@ -61,7 +62,6 @@ async function takeMails(db: DbOrTransaction, round: Round): Promise<Mail[]> {
       },
     },
   })
-  const mails: Mail[] = []
   for (const member of due) {
     const { quietFrom: from, quietTo: to, timeZone, userId, mailedUntil } = member
     if (from !== null && to !== null && isWithin({ from, to }, timeZone, now)) continue
@@ -71,9 +71,8 @@ async function takeMails(db: DbOrTransaction, round: Round): Promise<Mail[]> {
       data: { mailedUntil: until },
     })
     const mail = taken.count === 1 ? await mailFor(db, round, { ...member, until }) : null
-    if (mail) mails.push(mail)
+    if (mail) await keepMail(mail, db)
   }
-  return mails
 }
 
 interface Addressee {

@@ -1,6 +1,6 @@
 import { procedure, router } from '../http/trpc/trpc.ts'
 import { acknowledgeAlert } from './acknowledge-alert.ts'
-import { countOpenAlerts, getAlert, listAlerts } from './read-alerts.ts'
+import { countOpenAlerts, getAlert, listAlerts, readOpenCauses } from './read-alerts.ts'
 import {
   acknowledgeAlertInput,
   alertInput,
@@ -8,6 +8,7 @@ import {
   alertPage,
   alertView,
   openAlertCount,
+  openCausesView,
   subscribeInput,
   subscriptionView,
 } from './schema.ts'
@@ -35,6 +36,18 @@ export const alertRouter = router({
     .meta({ ...read, rest: { method: 'GET', path: '/alert-count', summary: 'The number of open alerts' } })
     .output(openAlertCount)
     .query(({ ctx }) => countOpenAlerts(ctx)),
+  openCauses: procedure
+    .meta({
+      ...read,
+      rest: {
+        method: 'GET',
+        path: '/alert-causes',
+        summary: 'Open alerts by cause',
+        description: 'Of which causes boots fail over all sites and collections.',
+      },
+    })
+    .output(openCausesView)
+    .query(({ ctx }) => readOpenCauses(ctx)),
   get: procedure
     .meta({
       permission: 'alert.read',

@@ -30,8 +30,12 @@ export const failureFigures = z.object({
   minutes: count.describe('The time of these figures.'),
   boots: count.describe('Boots of this time that failed of the cause.'),
   devices: count.describe('Devices of these boots.'),
-  siteBoots: count.describe('All boots of the site in this time.'),
-  usualPercent: z.number().describe('The share of the site’s boots that failed of this cause in the week before.'),
+  placeBoots: count.describe('All boots of the site, or of the collection, in this time.'),
+  usualPercent: z
+    .number()
+    .describe(
+      'The share of the boots of the site, or of the collection, that failed of this cause in the week before.',
+    ),
 })
 export type FailureFigures = z.infer<typeof failureFigures>
 
@@ -83,6 +87,34 @@ export const alertView = z
   .meta({ id: 'Alert' })
 export type AlertView = z.infer<typeof alertView>
 export const alertPage = pageOf(alertView)
+
+export const openCausesView = z
+  .object({
+    causes: z
+      .array(
+        z.object({
+          cause: z.enum(alertCauses).describe('The cause of failed boots; `silent` if boots fell silent.'),
+          sentence: z.string().describe('What happens, for people.'),
+          bootCount: count.describe('Boots of the open alerts, each once.'),
+          places: z
+            .array(
+              z.object({
+                alertId: uuid,
+                siteId: uuid,
+                siteName: z.string(),
+                collectionId: uuid.nullable().describe('Null: the alert is about the whole site.'),
+                collectionName: z.string().nullable(),
+                bootCount: count.describe('Boots of the alert.'),
+              }),
+            )
+            .describe('Each has an open alert of the cause; the most boots first.'),
+          boots: z.string().describe('The path of the dashboard’s page with the boots of the cause.'),
+        }),
+      )
+      .describe('By the number of boots, the most first.'),
+  })
+  .meta({ id: 'OpenCauses' })
+export type OpenCausesView = z.infer<typeof openCausesView>
 
 export const openAlertCount = z
   .object({

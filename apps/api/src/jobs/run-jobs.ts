@@ -1,5 +1,6 @@
-import { type JobEvents, type JobName, openJobQueue } from '@bootfarm/db'
+import { type DbTransaction, type JobEvents, type JobName, openJobQueue } from '@bootfarm/db'
 import { dropOldAlerts } from '../alert/drop-old-alerts.ts'
+import type { KeepMail } from '../alert/mail-alerts.ts'
 import { watchAlerts } from '../alert/watch/watch-alerts.ts'
 import { removeOldAuditEntries } from '../audit/remove-old-entries.ts'
 import type { BootRetention } from '../boot/boot-retention.ts'
@@ -45,6 +46,7 @@ const deliveryIntervalMs = 1_000
 
 interface JobSettings {
   sendMail: SendMail
+  keepMail: KeepMail
   /** The address of the dashboard: links in mails begin with it. */
   webUrl: string
   /** Delivers a mail of the queue; throws to have it tried again. Null where no mail server is set. */
@@ -58,9 +60,9 @@ interface JobSettings {
   tracer: Tracer | undefined
 }
 
-interface RunningJobs {
-  /** Keeps a sealed mail for `deliverMail`. */
-  keepMail(sealed: string): Promise<void>
+export interface RunningJobs {
+  /** Keeps a sealed mail for `deliverMail`; with the transaction, if there is one. */
+  keepMail(sealed: string, transaction?: DbTransaction): Promise<void>
   /** Throws while they cannot run. */
   check(): Promise<void>
   /** Takes no further jobs, and waits for the running ones. */
@@ -129,7 +131,7 @@ export async function startJobs(databaseUrl: string, context: JobContext, events
   const deliveries = new WebhookDeliveries(context, events.onError)
   const timer = setInterval(() => deliveries.fill(), deliveryIntervalMs).unref()
   return {
-    keepMail: (sealed) => queue.sendMail(sealed),
+    keepMail: (sealed, transaction) => queue.sendMail(sealed, transaction),
     check: () => queue.check(),
     async stop() {
       clearInterval(timer)

@@ -1,12 +1,13 @@
 import { hkdfSync } from 'node:crypto'
+import type { DbTransaction } from '@bootfarm/db'
 import type { Mail, SendMail } from '../rules/mail.ts'
 import { openBytes, sealBytes } from '../secrets/sealed-bytes.ts'
 
 interface QueueOptions {
   /** The secret of the installation: links in mails open accounts, and must not be read from the database. */
   secret: string
-  /** Keeps a sealed mail until it is delivered. */
-  keep: (sealed: string) => Promise<void>
+  /** Keeps a sealed mail until it is delivered; with the transaction, if there is one. */
+  keep: (sealed: string, transaction?: DbTransaction) => Promise<void>
   log: (line: string) => void
 }
 
@@ -24,6 +25,11 @@ export function queueMails({ secret, keep, log }: QueueOptions): SendMail {
       return false
     }
   }
+}
+
+/** Keeps each mail in the queue if the transaction is committed, and only then. Rejects if the queue refuses it. */
+export function queueMailsWithin({ secret, keep }: Pick<QueueOptions, 'secret' | 'keep'>) {
+  return (mail: Mail, transaction: DbTransaction): Promise<void> => keep(sealMail(secret, mail), transaction)
 }
 
 /** Delivers a mail of the queue. Throws if the mail server did not take it, so that it is tried again. */

@@ -72,13 +72,17 @@ export async function countObjectives(
       ) as newest
       left join device on device.organization_id = ${organizationId}::uuid and device.id = newest.device_id
       left join edge on edge.organization_id = ${organizationId}::uuid and edge.id = newest.edge_id
+    ), of_place as (
+      -- In two parts: a boot meets the objectives of its own places, not each one of its site.
+      select place.*, recent.started_at, recent.outcome, recent.total_us, recent.heartbeat_at
+      from place join recent on recent.site_id = place.site_id where place.collection_id is null
+      union all
+      select place.*, recent.started_at, recent.outcome, recent.total_us, recent.heartbeat_at
+      from place join recent on recent.collection_id = place.collection_id and recent.site_id = place.site_id
     ), judged as materialized (
-      select place.place_id, place.as_of, recent.started_at,
-        not (recent.outcome is not distinct from 'ready' and recent.total_us <= place.us) as is_missed
-      from place join recent on recent.site_id = place.site_id and recent.started_at <= place.as_of
-        and (place.collection_id is null or recent.collection_id = place.collection_id)
-        and (recent.outcome is not null
-          or recent.heartbeat_at > recent.started_at + make_interval(secs => place.us / 1000000.0))
+      select place_id, as_of, started_at, not (outcome is not distinct from 'ready' and total_us <= us) as is_missed
+      from of_place where started_at <= as_of
+        and (outcome is not null or heartbeat_at > started_at + make_interval(secs => us / 1000000.0))
     ), kept as (
       insert into objective_hour as kept (organization_id, place_id, hour, boots, missed)
       select ${organizationId}::uuid, place_id, date_bin('1 hour', started_at, '2000-01-01 00:00:00+00'), count(*),

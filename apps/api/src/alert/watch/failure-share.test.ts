@@ -14,7 +14,7 @@ test('a limit is above what is usual, and in reach', () => {
 })
 
 test('what opens an alert also keeps it open, until nothing fails any more', () => {
-  const counts = fc.record({ boots: fc.nat(500), devices: fc.nat(500), siteBoots: fc.nat(500), usualShare: shares })
+  const counts = fc.record({ boots: fc.nat(500), devices: fc.nat(500), placeBoots: fc.nat(500), usualShare: shares })
   fc.assert(
     fc.property(counts, (one) => {
       if (!opens(one)) return
@@ -27,15 +27,15 @@ test('what opens an alert also keeps it open, until nothing fails any more', () 
 
 test('few failures among many boots are usual, and those of one device are no news', () => {
   const usualShare = usualShareOf({ failed: 20, boots: 2_000 })
-  const counts = { boots: 10, devices: 10, siteBoots: 1_000, usualShare }
+  const counts = { boots: 10, devices: 10, placeBoots: 1_000, usualShare }
   expect(opens(counts)).toBe(false)
-  expect(opens({ ...counts, siteBoots: 100 })).toBe(true)
-  expect(opens({ ...counts, devices: 1, siteBoots: 10 })).toBe(false)
+  expect(opens({ ...counts, placeBoots: 100 })).toBe(true)
+  expect(opens({ ...counts, devices: 1, placeBoots: 10 })).toBe(false)
 })
 
 test('an alert closes when enough boots of the site do not fail of the cause', () => {
-  const counts = { boots: 0, devices: 0, siteBoots: 0, usualShare: 0.02 }
+  const counts = { boots: 0, devices: 0, placeBoots: 0, usualShare: 0.02 }
   expect(stays(counts, 0)).toBe(true)
-  expect(stays({ ...counts, siteBoots: 20 }, 0)).toBe(false)
-  expect(stays({ ...counts, boots: 10, devices: 10, siteBoots: 20 }, 0)).toBe(true)
+  expect(stays({ ...counts, placeBoots: 20 }, 0)).toBe(false)
+  expect(stays({ ...counts, boots: 10, devices: 10, placeBoots: 20 }, 0)).toBe(true)
 })

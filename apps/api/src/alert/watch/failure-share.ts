@@ -1,12 +1,12 @@
-/** When boots of a site fail of one cause so often that it is news. Pure. */
+/** When boots of a site or a collection fail of one cause so often that it is news. Pure. */
 
 export interface FailureCounts {
   /** Boots of the last minutes that failed of the cause. */
   boots: number
   /** Devices of these boots: one that fails in a loop is no problem of the site. */
   devices: number
-  /** All boots of the site that started in these minutes. */
-  siteBoots: number
+  /** All boots of the place that started in these minutes. */
+  placeBoots: number
   /** The share that usually fails of it, 0 to 1. */
   usualShare: number
 }
@@ -33,8 +33,8 @@ export function shareLimitOf(usualShare: number): number {
   return Math.min(timesUsual * usualShare, (1 + usualShare) / 2)
 }
 
-function shareOf({ boots, siteBoots }: FailureCounts): number {
-  return boots === 0 ? 0 : boots / Math.max(boots, siteBoots)
+function shareOf({ boots, placeBoots }: FailureCounts): number {
+  return boots === 0 ? 0 : boots / Math.max(boots, placeBoots)
 }
 
 export function opens(counts: FailureCounts): boolean {
@@ -45,6 +45,6 @@ export function opens(counts: FailureCounts): boolean {
 export function stays(counts: FailureCounts, silentMs: number): boolean {
   if (silentMs > quietMs) return false
   // Too few boots to tell whether it is over.
-  if (counts.siteBoots < devicesMin) return true
+  if (counts.placeBoots < devicesMin) return true
   return shareOf(counts) >= shareLimitOf(counts.usualShare) * stayPart
 }

@@ -73,8 +73,13 @@ export async function keepAlerts(
 }
 
 /** Boots of the alert's subject from the hour of its first one on. By the hour, each alert costs the same. */
-const countedSql = (organizationId: string, alert: Prisma.Sql) => Prisma.sql`coalesce(case ${alert}.kind::text
-  when 'failures' then (select sum(boots) from cause_hour as counted
+const countedSql = (organizationId: string, alert: Prisma.Sql) => Prisma.sql`coalesce(case
+  when ${alert}.kind::text = 'failures' and ${alert}.collection_id is not null then (
+    select sum(boots) from collection_cause_hour as counted
+    where counted.organization_id = ${organizationId}::uuid and counted.collection_id = ${alert}.collection_id
+      and counted.cause = ${alert}.cause
+      and counted.hour >= date_bin('1 hour', ${alert}.first_at, '2000-01-01 00:00:00+00'))
+  when ${alert}.kind::text = 'failures' then (select sum(boots) from cause_hour as counted
     where counted.organization_id = ${organizationId}::uuid and counted.site_id = ${alert}.site_id
       and counted.cause = ${alert}.cause
       and counted.hour >= date_bin('1 hour', ${alert}.first_at, '2000-01-01 00:00:00+00'))

@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { beforeEach, expect, test } from 'vitest'
 import { bootWith } from '../../../test/edge-client.ts'
+import { runProgram } from '../../../test/run-program.ts'
 import { useTestSite } from '../../../test/test-site.ts'
 import { signInAs } from '../../../test/test-tenant.ts'
+import type { Mail } from '../../rules/mail.ts'
 import { dropOldAlerts } from '../drop-old-alerts.ts'
-import type { AlertView } from '../schema.ts'
+import type { AlertView, OpenCausesView } from '../schema.ts'
 import { watchAlerts } from './watch-alerts.ts'
 
 const site = useTestSite('owner')
@@ -26,7 +29,7 @@ const advance = (minutes: number) => site().api.clock.advance(minutes * minuteMs
 const context = () => ({
   db: site().api.serverDb,
   clock: site().api.clock.read,
-  sendMail: async (mail: { to: string; subject: string; text: string }) => site().api.mails.push(mail) > 0,
+  keepMail: async (mail: Mail) => void site().api.mails.push(mail),
   webUrl: 'https://boot.example',
 })
 const run = () => watchAlerts(context())
@@ -69,7 +72,7 @@ test('failures of one cause are one alert, which grows, is acknowledged, and clo
     firstAt: '2026-11-20T12:09:00.000Z',
     closedAt: null,
     objective: null,
-    failures: { minutes: 15, boots: 38, devices: 38, siteBoots: 98 },
+    failures: { minutes: 15, boots: 38, devices: 38, placeBoots: 98 },
   })
   const title = (count: number) =>
     `${count} boots of site ${alert?.siteName}: The device accepted another DHCP server's boot offer and sent no further requests to this edge.`
@@ -103,6 +106,43 @@ test('failures of one cause are one alert, which grows, is acknowledged, and clo
     since: closed?.firstAt,
     until: new Date(Date.parse(closed?.lastAt ?? '') + 1).toISOString(),
   })
+})
+
+test('a collection that fails is named, its boots are counted apart, and causes are summed over all places', async () => {
+  const { siteId, collectionId, organizationId } = site().tenant
+  const macs = Array.from({ length: 12 }, (_, index) => `02:cc:00:00:00:${hex(index)}`)
+  const of = { organizationId, siteId, collectionId, deviceType: 'production' as const }
+  await site().api.db.device.createMany({ data: macs.map((mac) => ({ ...of, mac, name: `room-${mac}` })) })
+  for (let batch = 0; batch < 3; batch += 1) await boot(100)
+  await boot(12, { outcome: won }, macs)
+  await run()
+  const [alert] = await list()
+  expect(await list()).toMatchObject([
+    { kind: 'failures', siteId, collectionId, bootCount: 12, failures: { boots: 12, devices: 12, placeBoots: 12 } },
+  ])
+  expect(alert?.title).toMatch(/^12 boots of collection .+ of site .+: The device accepted another DHCP server/)
+  expect(new URL(alert?.boots ?? '', 'https://boot.example').searchParams.get('collection')).toBe(collectionId)
+  // Others of the site begin to fail, too: a second alert, which the first one's boots alone would not have opened.
+  await boot(40, { outcome: won })
+  await run()
+  expect((await list()).map((one) => [one.collectionId, one.bootCount])).toEqual([
+    [null, 52],
+    [collectionId, 12],
+  ])
+  const { causes } = await site().query<OpenCausesView>('alert.openCauses')
+  expect(causes).toMatchObject([
+    { cause: 'other_offer_won', bootCount: 52, places: [{ collectionId: null }, { alertId: alert?.id }] },
+  ])
+  advance(50)
+  await boot(5)
+  await run()
+  expect(await list({ state: 'open' })).toEqual([])
+  // What is usual of the collection is now known: 12 of its part of the boots.
+  advance(60)
+  await boot(6, { outcome: won }, macs)
+  await boot(20)
+  await run()
+  expect(await list({ state: 'open' })).toMatchObject([{ collectionId }])
 })
 
 test('what usually fails is no alert, and neither is one device that fails again and again', async () => {
@@ -261,6 +301,27 @@ test('mails go to members who subscribed and see the alert, after quiet hours as
   expect(mails()).toHaveLength(sent)
   await site().mutate('alert.subscribe', { subscription: null })
   expect(await site().query('alert.subscription')).toMatchObject({ email, subscription: null })
+})
+
+test('a process that is killed while it mails loses no mail and sends none twice', async () => {
+  const { organizationId } = site().tenant
+  const subscription = { timeZone: 'Europe/Berlin', quietHours: null }
+  await site().mutate('alert.subscribe', { subscription })
+  advance(1)
+  await boot(10, { outcome: won })
+  await watchAlerts({ ...context(), keepMail: () => Promise.reject(new Error('no mail here')) }).catch(() => undefined)
+  const url = site().api.serverDatabaseUrl
+  const program = fileURLToPath(new URL('../../../test/programs/mail-alerts-and-end.ts', import.meta.url))
+  const endIn = async (moment: 'before' | 'after') => {
+    const args = [program, url, organizationId, site().api.clock.now.toISOString(), moment]
+    expect(await runProgram({ program: process.execPath, args })).toEqual({ code: null, output: '' })
+    const [row] = await site().api.db.$queryRaw<{ count: number }[]>`
+      select count(*)::int as count from pgboss.job where name = 'mail'`
+    return row?.count
+  }
+  expect(await endIn('before')).toBe(0)
+  expect(await endIn('after')).toBe(1)
+  expect(await endIn('after')).toBe(1)
 })
 
 test('another organization sees nothing, and a viewer acknowledges nothing', async () => {

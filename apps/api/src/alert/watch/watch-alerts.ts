@@ -6,7 +6,8 @@ import { failureFigures, type ObjectiveFigures } from '../schema.ts'
 import { judgeBurn } from './burn-rate.ts'
 import { countFailures, type FailureGroup, groupKey, readUsual } from './count-failures.ts'
 import { countObjectives, type ObjectiveCounts, type WatchedObjective } from './count-objectives.ts'
-import { devicesMin, failureMinutes, opens, stays, usualShareOf } from './failure-share.ts'
+import { choosePlaces, type PlaceFailures } from './failure-places.ts'
+import { devicesMin, failureMinutes, usualShareOf } from './failure-share.ts'
 import {
   type AlertSubject,
   type HeldAlert,
@@ -97,44 +98,65 @@ function burningAlert(
   return [{ ...subject, figures, firstAt, lastAt: missedUntil, bootCount: missed }]
 }
 
-/** Causes of which boots of a site fail more than usual. */
+/** Places whose boots fail of a cause more than usual. */
 async function failing(db: DbOrTransaction, evaluation: Evaluation, open: OpenAlert[]): Promise<HeldAlert[]> {
-  const groups = await countFailures(db, evaluation)
   const openBy = new Map(open.map((alert) => [subjectKey(alert), alert]))
-  const candidates = groups.filter(
-    (group) => group.devices >= devicesMin && !openBy.has(subjectKey(failureSubject(group))),
+  const sites = bySite(await countFailures(db, evaluation))
+  const places = sites.flatMap(({ site, parts }) => [
+    site,
+    ...parts.filter(({ collectionId }) => collectionId !== null),
+  ])
+  const isFresh = (place: FailureGroup) => !openBy.has(subjectKey(failureSubject(place)))
+  const usual = await readUsual(
+    db,
+    evaluation,
+    places.filter((place) => place.devices >= devicesMin && isFresh(place)),
   )
-  const usual = await readUsual(db, evaluation, candidates)
-  return groups.flatMap((group) => {
-    const alert = openBy.get(subjectKey(failureSubject(group)))
-    const known = usual.get(groupKey(group))
-    // An open alert keeps the usual share of its beginning: its own failures must not become usual.
-    if (alert) {
-      const silentMs = evaluation.now.getTime() - group.lastAt.getTime()
-      return heldIf(group, { usualShare: usualOf(alert), silentMs })
+  // An open alert keeps the usual share of its beginning: its own failures must not become usual.
+  const judged = (place: FailureGroup): PlaceFailures => {
+    const alert = openBy.get(subjectKey(failureSubject(place)))
+    const usualShare = alert ? usualOf(alert) : usualShareOf(usual.get(groupKey(place)) ?? { failed: 0, boots: 0 })
+    return { ...place, usualShare, isOpen: alert !== undefined }
+  }
+  return sites.flatMap(({ site, parts }) =>
+    choosePlaces({ site: judged(site), parts: parts.map(judged) }, evaluation.now).map(heldAlert),
+  )
+}
+
+/** Groups of one site and cause, and their sum. */
+function bySite(groups: FailureGroup[]): { site: FailureGroup; parts: FailureGroup[] }[] {
+  const sites = Map.groupBy(groups, ({ siteId, cause }) => `${siteId} ${cause}`)
+  return [...sites.values()].map((parts) => {
+    const sum = (of: (part: FailureGroup) => number) => parts.reduce((total, part) => total + of(part), 0)
+    const [first] = parts as [FailureGroup]
+    const started = parts.flatMap(({ firstAt }) => firstAt?.getTime() ?? [])
+    const site: FailureGroup = {
+      siteId: first.siteId,
+      collectionId: null,
+      cause: first.cause,
+      boots: sum(({ boots }) => boots),
+      devices: sum(({ devices }) => devices),
+      placeBoots: first.siteBoots,
+      siteBoots: first.siteBoots,
+      firstAt: started.length > 0 ? new Date(Math.min(...started)) : null,
+      lastAt: new Date(Math.max(...parts.map(({ lastAt }) => lastAt.getTime()))),
     }
-    return known ? heldIf(group, { usualShare: usualShareOf(known), silentMs: null }) : []
+    return { site, parts }
   })
 }
 
-function failureSubject({ siteId, cause }: Pick<FailureGroup, 'siteId' | 'cause'>): AlertSubject {
-  return { kind: 'failures', siteId, collectionId: null, cause }
+function failureSubject({ siteId, collectionId, cause }: Omit<AlertSubject, 'kind'>): AlertSubject {
+  return { kind: 'failures', siteId, collectionId, cause }
 }
 
 function usualOf({ figures }: OpenAlert): number {
   return failureFigures.parse(figures).usualPercent / 100
 }
 
-/** @param silentMs since the last boot, of an open alert; null: there is none */
-function heldIf(
-  group: FailureGroup,
-  { usualShare, silentMs }: { usualShare: number; silentMs: number | null },
-): HeldAlert[] {
-  const { boots, devices, siteBoots, firstAt, lastAt } = group
-  const counts = { boots, devices, siteBoots, usualShare }
-  if (silentMs === null ? !opens(counts) : !stays(counts, silentMs)) return []
-  const figures = { minutes: failureMinutes, boots, devices, siteBoots, usualPercent: rounded(100 * usualShare) }
-  return [{ ...failureSubject(group), figures, firstAt: firstAt ?? lastAt, lastAt, bootCount: boots }]
+function heldAlert(place: PlaceFailures): HeldAlert {
+  const { boots, devices, placeBoots, usualShare, firstAt, lastAt } = place
+  const figures = { minutes: failureMinutes, boots, devices, placeBoots, usualPercent: rounded(100 * usualShare) }
+  return { ...failureSubject(place), figures, firstAt: firstAt ?? lastAt, lastAt, bootCount: boots }
 }
 
 function rounded(value: number): number {

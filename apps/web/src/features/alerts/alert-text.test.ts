@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { alertState, figuresText, mailFormOf, readMailForm } from './alert-text'
+import { alertState, figuresText, mailFormOf, placesText, readMailForm } from './alert-text'
 
 const at = '2026-11-29T07:00:00.000Z'
 const alert = {
@@ -20,7 +20,7 @@ const alert = {
   acknowledgedAt: null,
   acknowledgedByName: null,
   objective: null,
-  failures: { minutes: 15, boots: 12, devices: 12, siteBoots: 40, usualPercent: 1.5 },
+  failures: { minutes: 15, boots: 12, devices: 12, placeBoots: 40, usualPercent: 1.5 },
   boots: '/boots?site=s&cause=other_offer_won',
 }
 
@@ -33,6 +33,7 @@ test('a state says who looks after the alert', () => {
 
 test('figures say what an alert is based on', () => {
   expect(figuresText(alert)).toBe('In the last 15 minutes 12 of 40 boots of the site, of 12 devices. Usual: 1.5 %.')
+  expect(figuresText({ ...alert, collectionId: 'c' })).toContain('12 of 40 boots of the collection, of 12 devices.')
   expect(figuresText({ ...alert, failures: { ...alert.failures, boots: 0 } })).toBe('None in the last 15 minutes.')
   const objective = {
     window: '1h' as const,
@@ -60,4 +61,16 @@ test('a form of mails is read as it was written, and half quiet hours are named'
     problem: 'Enter both times, or neither for mails at any time.',
   })
   expect(readMailForm({ ...form, from: '22:00', to: '22:00' })).toHaveProperty('problem')
+})
+
+test('a cause names the places with the most boots', () => {
+  const place = { alertId: 'a', siteId: 's', collectionId: 'c', bootCount: 9 }
+  const places = ['A', 'B', 'C', 'D', 'E'].map((siteName, index) => ({
+    ...place,
+    siteName,
+    collectionName: index === 0 ? null : 'Lab',
+  }))
+  const cause = { cause: 'silent' as const, sentence: '', bootCount: 45, boots: '', places }
+  expect(placesText(cause)).toBe('A, Lab (B), Lab (C), 2 more')
+  expect(placesText({ ...cause, places: places.slice(1, 2) })).toBe('Lab (B)')
 })

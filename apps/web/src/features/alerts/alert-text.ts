@@ -15,16 +15,30 @@ export function alertState({ closedAt, acknowledgedAt, acknowledgedByName }: Ale
 }
 
 /** Explains the alert by its figures. */
-export function figuresText({ objective, failures }: Alert): string {
+export function figuresText({ objective, failures, collectionId }: Alert): string {
   if (objective) {
     const { missed, boots, burnRate, days } = objective
     return `${formatCount(missed)} of ${countOf(boots, 'boot')} missed the objective: ${burnRate} times what it allows over ${countOf(days, 'day')}.`
   }
   if (!failures) return ''
-  const { minutes, boots, siteBoots, devices, usualPercent } = failures
+  const { minutes, boots, placeBoots, devices, usualPercent } = failures
+  const place = collectionId === null ? 'site' : 'collection'
   if (boots === 0) return `None in the last ${minutes} minutes.`
-  return `In the last ${minutes} minutes ${formatCount(boots)} of ${countOf(siteBoots, 'boot')} of the site, of ${countOf(devices, 'device')}. Usual: ${usualPercent} %.`
+  return `In the last ${minutes} minutes ${formatCount(boots)} of ${countOf(placeBoots, 'boot')} of the ${place}, of ${countOf(devices, 'device')}. Usual: ${usualPercent} %.`
 }
+
+type OpenCause = RouterOutputs['alert']['openCauses']['causes'][number]
+
+/** Names the places of a cause, those with the most boots. */
+export function placesText({ places }: OpenCause): string {
+  const names = places
+    .slice(0, placesNamed)
+    .map(({ siteName, collectionName }) => (collectionName === null ? siteName : `${collectionName} (${siteName})`))
+  const others = places.length - names.length
+  return [...names, ...(others > 0 ? [`${formatCount(others)} more`] : [])].join(', ')
+}
+
+const placesNamed = 3
 
 type Subscription = RouterOutputs['alert']['subscription']['subscription']
 

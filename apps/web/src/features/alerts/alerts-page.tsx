@@ -16,6 +16,7 @@ import { helpTopics } from '../help/help-links'
 import { alertColumns } from './alert-columns'
 import { alertRefreshMs } from './alert-refresh'
 import { MailDialog } from './mail-dialog'
+import { OpenCauses } from './open-causes'
 
 const filterShape = {
   state: z.enum(['closed', 'all']).optional(),
@@ -67,6 +68,7 @@ export function AlertsPage() {
         <Chosen noun="site" label="Site" {...bind('site')} />
         <Chosen noun="collection" label="Collection" {...bind('collection')} />
       </FilterBar>
+      {state !== 'closed' && !filtered && <OpenCauses />}
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
           label="Alerts"
