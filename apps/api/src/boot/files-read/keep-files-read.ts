@@ -1,42 +1,28 @@
-import type { DbTransaction } from '@bootfarm/db'
 import type { FilesRead } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge, SystemContext } from '../../context/service-context.ts'
-import { AppError } from '../../errors/app-error.ts'
-import { findBoot } from '../read-boots.ts'
+import { keepOfBoot } from '../keep-of-boot.ts'
 
 /** The newest are kept. */
 export const filesReadPerSiteMax = 2000
 
-/**
- * Keeps what a boot read, replaces what was sent before, and drops the site's oldest beyond the limit. Throws
- * `boot_unknown` if this edge has not reported the boot.
- */
+/** Keeps what a boot read in place of what was sent before. Throws `boot_unknown` if this edge has not reported it. */
 export async function keepFilesRead(
   { db, clock }: SystemContext,
-  { organizationId, edgeId, siteId }: AuthenticatedEdge,
+  edge: AuthenticatedEdge,
   { bootId, report }: { bootId: string; report: FilesRead },
 ): Promise<void> {
+  const { organizationId, siteId } = edge
   const kept = { siteId, report, receivedAt: clock() }
-  await db.$transaction(async (transaction) => {
-    const boot = await findBoot({ db: transaction, actor: { organizationId } }, bootId)
-    if (boot?.edgeId !== edgeId) throw new AppError('boot_unknown')
-    await transaction.bootFilesRead.upsert({
-      where: { organizationId_bootId: { organizationId, bootId } },
-      create: { organizationId, bootId, ...kept },
-      update: kept,
-      select: { bootId: true },
-    })
-    await dropOldest(transaction, { organizationId, siteId })
+  await keepOfBoot({ db }, edge, {
+    bootId,
+    table: 'boot_files_read',
+    perSiteMax: filesReadPerSiteMax,
+    write: (transaction) =>
+      transaction.bootFilesRead.upsert({
+        where: { organizationId_bootId: { organizationId, bootId } },
+        create: { organizationId, bootId, ...kept },
+        update: kept,
+        select: { bootId: true },
+      }),
   })
-}
-
-async function dropOldest(
-  transaction: DbTransaction,
-  { organizationId, siteId }: { organizationId: string; siteId: string },
-): Promise<void> {
-  await transaction.$executeRaw`
-    delete from boot_files_read where organization_id = ${organizationId}::uuid and boot_id in (
-      select boot_id from boot_files_read
-      where organization_id = ${organizationId}::uuid and site_id = ${siteId}::uuid
-      order by received_at desc, boot_id desc offset ${filesReadPerSiteMax})`
 }
