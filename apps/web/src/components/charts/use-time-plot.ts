@@ -5,6 +5,7 @@ import type uPlot from 'uplot'
 import { formatAxisTime } from '../../lib/format-time'
 import { useElementWidth } from '../../lib/use-element-width'
 import { type ChartUnit, formatChartTick, scaleTop, ticksOf } from './chart-units'
+import { loadPlot } from './load-plot'
 
 export type ChartColour = 'a' | 'b' | 'c'
 
@@ -70,8 +71,8 @@ export function useTimePlot({ unit, at, series, marks, syncKey, onCursor, onZoom
     const element = frame.current
     if (!element) return
     let isGone = false
-    import('uplot')
-      .then(({ default: Plot }) => {
+    loadPlot()
+      .then((Plot) => {
         if (isGone) return
         const { current } = latest
         const options = optionsOf(element, { unit, syncKey, latest })
