@@ -152,6 +152,7 @@ fn makeNewer(case: *Case, device: *const Device, request_id: u32) stream.Packet 
         .cpu_count = 4,
         .memory_mib = 8192,
         .driver = stream.Machine.paddedDriver("e1000e"),
+        .model = stream.Machine.paddedModel("Maker Desk 7"),
     } });
     if (case.prng.chance(1, 3)) return inSession(device, request_id, .{ .fetch_times = .{
         .reads = .{ .bytes = "\x00\x00\x00\x07\x00\x00\x01\x00" },

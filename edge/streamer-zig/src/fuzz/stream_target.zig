@@ -83,6 +83,8 @@ fn checkMachine(machine: *const stream.Machine) Violation!void {
     try expect(machine.cpu_count > 0 and machine.memory_mib > 0, "a machine has a processor");
     for (machine.driverName()) |byte|
         try expect(std.ascii.isPrint(byte), "a driver's name is printable");
+    for (machine.modelName()) |byte|
+        try expect(std.ascii.isPrint(byte), "a model is printable");
 }
 
 fn checkFetchTimes(reads: stream.FetchTimes.Reads, payload: []const u8) Violation!void {
@@ -273,7 +275,7 @@ fn makeBody(
         .hello, .cookie, .welcome, .refuse => makeHandshake(case, packet_type, draw),
         .lost, .lost_ack => makeLost(&case.prng, packet_type, &draw.bytes),
         .machine => in(draw.session_id, draw.request_id, .{
-            .machine = makeMachine(&case.prng, draw.bytes[0 .. draw.size % 20]),
+            .machine = makeMachine(&case.prng, draw.bytes[0 .. draw.size % 70]),
         }),
         .network => in(draw.session_id, draw.request_id, .{ .network = makeNetwork(&case.prng) }),
         .read,
@@ -478,14 +480,15 @@ fn makeRead(
     }
 }
 
-fn makeMachine(prng: *base.Prng, driver: []const u8) stream.Machine {
+fn makeMachine(prng: *base.Prng, text: []const u8) stream.Machine {
     return .{
         .cpu_count = @truncate(prng.nextU32() | 1),
         .card_vendor = @truncate(prng.nextU32()),
         .card_device = @truncate(prng.nextU32()),
         .memory_mib = prng.nextU32() | 1,
         .link_mbit = prng.nextU32(),
-        .driver = stream.Machine.paddedDriver(driver),
+        .driver = stream.Machine.paddedDriver(text),
+        .model = stream.Machine.paddedModel(text),
     };
 }
 

@@ -130,7 +130,7 @@ function emitMachine(packet: Extract<StreamPacket, { type: 'machine' }>): Buffer
     Buffer.alloc(2),
     int(packet.memory_mib, 4),
     int(packet.link_mbit, 4),
-    Buffer.from(packet.driver.padEnd(16, '\0'), 'latin1'),
+    Buffer.from(packet.driver.padEnd(16, '\0') + packet.model.padEnd(64, '\0'), 'latin1'),
   ]
 }
 

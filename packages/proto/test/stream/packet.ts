@@ -214,6 +214,7 @@ export type StreamMachine = InSession & {
   memory_mib: number
   link_mbit: number
   driver: string
+  model: string
 }
 export const streamDuplexes = ['unknown', 'half', 'full'] as const
 export type StreamNetwork = InSession & {

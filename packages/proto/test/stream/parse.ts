@@ -195,18 +195,25 @@ function parseAccount(reader: Reader, session: InSession): StreamAccount {
 }
 
 function parseMachine(reader: Reader, session: InSession): StreamMachine {
-  check(reader.bytes.length === 48, 'wrong_size')
+  check(reader.bytes.length === 112, 'wrong_size')
   const cpu_count = reader.int(2)
   const card_vendor = reader.int(2)
   const card_device = reader.int(2)
   reader.zeros(2)
   const memory_mib = reader.int(4)
   const link_mbit = reader.int(4)
-  const padded = reader.take(16).toString('latin1')
-  const driver = padded.split('\0', 1)[0] ?? ''
-  check(cpu_count > 0 && memory_mib > 0 && isPrintable(driver), 'bad_value')
-  check(driver.padEnd(16, '\0') === padded, 'reserved_not_zero')
-  return { type: 'machine', ...session, cpu_count, card_vendor, card_device, memory_mib, link_mbit, driver }
+  check(cpu_count > 0 && memory_mib > 0, 'bad_value')
+  const driver = paddedText(reader, 16)
+  const model = paddedText(reader, 64)
+  return { type: 'machine', ...session, cpu_count, card_vendor, card_device, memory_mib, link_mbit, driver, model }
+}
+
+function paddedText(reader: Reader, size: number): string {
+  const padded = reader.take(size).toString('latin1')
+  const text = padded.split('\0', 1)[0] ?? ''
+  check(isPrintable(text), 'bad_value')
+  check(text.padEnd(size, '\0') === padded, 'reserved_not_zero')
+  return text
 }
 
 function parseLostAck(reader: Reader): StreamBody {

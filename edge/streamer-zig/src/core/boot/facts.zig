@@ -20,6 +20,8 @@ pub const Machine = struct {
     /// 0: it is not known.
     link_mbit: u32 = 0,
     driver: base.UntrustedText = .empty,
+    /// Its vendor and model.
+    model: base.UntrustedText = .empty,
 
     fn of(said: *const stream.Machine) Machine {
         return .{
@@ -29,6 +31,7 @@ pub const Machine = struct {
             .card_device = said.card_device,
             .link_mbit = said.link_mbit,
             .driver = .init(said.driverName()),
+            .model = .init(said.modelName()),
         };
     }
 };

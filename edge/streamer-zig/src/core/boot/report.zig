@@ -222,6 +222,7 @@ fn writeMachine(json: *Stringify, machine: *const Machine) Stringify.Error!void 
     }
     if (machine.driver.size > 0) try field(json, "driver", machine.driver.slice());
     if (machine.link_mbit > 0) try number(json, "linkMbit", machine.link_mbit);
+    if (machine.model.size > 0) try field(json, "model", machine.model.slice());
     try json.endObject();
 }
 

@@ -594,9 +594,10 @@ test "what the device says that it is lies in the report, and what it does not k
         .card_device = 0xe,
         .link_mbit = 2500,
         .driver = stream.Machine.paddedDriver("e1000\"e"),
+        .model = stream.Machine.paddedModel("Maker Desk 7"),
     });
     const full = "\"machine\":{\"processors\":65535,\"memoryMib\":1,\"card\":\"8086:000e\"," ++
-        "\"driver\":\"e1000\\\"e\",\"linkMbit\":2500}";
+        "\"driver\":\"e1000\\\"e\",\"linkMbit\":2500,\"model\":\"Maker Desk 7\"}";
     try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), full) != null);
 }
 

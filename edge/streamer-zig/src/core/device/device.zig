@@ -552,6 +552,7 @@ const simulated_machine: wire.stream.Machine = .{
     .memory_mib = 8192,
     .link_mbit = 1000,
     .driver = wire.stream.Machine.paddedDriver("bootfarm-sim"),
+    .model = wire.stream.Machine.paddedModel("Bootfarm simulated device"),
 };
 
 fn beginStream(device: *Device, now_us: u64) void {

@@ -18,9 +18,69 @@ pub fn read(fd: i32) ?Machine {
         .cpu_count = std.math.lossyCast(u16, std.Thread.getCpuCount() catch 1),
         .memory_mib = std.math.lossyCast(u32, memory_mib),
     };
+    machine.model = readModel();
     var name: [linux.IFNAMESIZE]u8 = undefined;
     readCard(&machine, interfaceOf(fd, &name) orelse return machine);
     return machine;
+}
+
+/// As SMBIOS tells, or the device tree; empty: neither does.
+fn readModel() [stream.machine_model_size_max]u8 {
+    const dmi = "/sys/class/dmi/id/";
+    var buffers: [5][64]u8 = undefined;
+    const firmware: Firmware = .{
+        .vendor = readFile(dmi ++ "sys_vendor", &buffers[0]) orelse "",
+        .product = readFile(dmi ++ "product_name", &buffers[1]) orelse "",
+        .version = readFile(dmi ++ "product_version", &buffers[2]) orelse "",
+        .board_vendor = readFile(dmi ++ "board_vendor", &buffers[3]) orelse "",
+        .board = readFile(dmi ++ "board_name", &buffers[4]) orelse "",
+    };
+    var text: [160]u8 = undefined;
+    const model = modelOf(&firmware, &text);
+    if (model.len > 0) return Machine.paddedModel(model);
+    const tree = readFile("/sys/firmware/devicetree/base/model", &buffers[0]) orelse "";
+    return Machine.paddedModel(tree);
+}
+
+/// What SMBIOS says (SMBIOS 3.7, types 1 and 2).
+const Firmware = struct {
+    vendor: []const u8 = "",
+    product: []const u8 = "",
+    version: []const u8 = "",
+    board_vendor: []const u8 = "",
+    board: []const u8 = "",
+};
+
+/// What firmware has that nobody filled in.
+const placeholders = [_][]const u8{
+    "To Be Filled By O.E.M.", "System Product Name", "System manufacturer",  "System Version",
+    "Default string",         "Not Specified",       "Not Applicable",       "None",
+    "O.E.M.",                 "INVALID",             "Type1ProductConfigId",
+};
+
+fn isFilled(text: []const u8) bool {
+    if (text.len == 0) return false;
+    for (placeholders) |one| if (std.ascii.eqlIgnoreCase(text, one)) return false;
+    return true;
+}
+
+/// Returns vendor and model, or those of the board where a machine has none (many that are built
+/// from parts). Empty: neither is known.
+fn modelOf(firmware: *const Firmware, buffer: *[160]u8) []const u8 {
+    // Lenovo has a part number in the name and the model in the version.
+    const is_lenovo = std.ascii.eqlIgnoreCase(firmware.vendor, "LENOVO");
+    const product = if (is_lenovo and isFilled(firmware.version))
+        firmware.version
+    else
+        firmware.product;
+    if (isFilled(product)) return joined(firmware.vendor, product, buffer);
+    if (isFilled(firmware.board)) return joined(firmware.board_vendor, firmware.board, buffer);
+    return "";
+}
+
+fn joined(vendor: []const u8, model: []const u8, buffer: *[160]u8) []const u8 {
+    if (!isFilled(vendor) or std.ascii.startsWithIgnoreCase(model, vendor)) return model;
+    return std.mem.print(buffer, "{s} {s}", .{ vendor, model }) catch model;
 }
 
 fn readCard(machine: *Machine, interface: []const u8) void {
@@ -49,12 +109,15 @@ fn pathOf(interface: []const u8, file: []const u8, buffer: *[128]u8) ?[*:0]const
 
 fn readOf(interface: []const u8, file: []const u8, buffer: *[64]u8) ?[]const u8 {
     var path_buffer: [128]u8 = undefined;
-    const path = pathOf(interface, file, &path_buffer) orelse return null;
+    return readFile(pathOf(interface, file, &path_buffer) orelse return null, buffer);
+}
+
+fn readFile(path: [*:0]const u8, buffer: *[64]u8) ?[]const u8 {
     const rc = linux.openat(linux.AT.FDCWD, path, .{ .CLOEXEC = true }, 0);
     const fd: i32 = @intCast(sys.check(rc) catch return null);
     defer sys.close(fd);
     const size = sys.check(linux.read(fd, buffer, buffer.len)) catch return null;
-    return std.mem.trim(u8, buffer[0..size], " \n");
+    return std.mem.trim(u8, buffer[0..size], " \n\x00");
 }
 
 /// As sysfs writes it: `0x8086`. 0: it is none.
@@ -103,6 +166,32 @@ test "ids are parsed as sysfs writes them" {
     try testing.expectEqual(0, parseId("8086"));
     try testing.expectEqual(0, parseId("0x12345"));
     try testing.expectEqual(0, parseId(""));
+}
+
+test "a model is vendor and name, those of the board, or nothing" {
+    var text: [160]u8 = undefined;
+    try testing.expectEqualStrings("Dell Inc. OptiPlex 7010", modelOf(&.{
+        .vendor = "Dell Inc.",
+        .product = "OptiPlex 7010",
+        .version = "01",
+        .board = "0YXT71",
+    }, &text));
+    try testing.expectEqualStrings("LENOVO ThinkPad T440p", modelOf(&.{
+        .vendor = "LENOVO",
+        .product = "20AWS0J100",
+        .version = "ThinkPad T440p",
+    }, &text));
+    try testing.expectEqualStrings("HP ProDesk 400", modelOf(&.{
+        .vendor = "HP",
+        .product = "HP ProDesk 400",
+    }, &text));
+    try testing.expectEqualStrings("ASRock B450M Pro4", modelOf(&.{
+        .vendor = "To Be Filled By O.E.M.",
+        .product = "To Be Filled By O.E.M.",
+        .board_vendor = "ASRock",
+        .board = "B450M Pro4",
+    }, &text));
+    try testing.expectEqualStrings("", modelOf(&.{ .product = "Default string" }, &text));
 }
 
 test "this machine has a processor and memory, and the loopback is no card" {

@@ -112,6 +112,7 @@ pub const FetchTimes = fetch_times.FetchTimes;
 pub const FetchTimeBuffer = fetch_times.FetchTimeBuffer;
 pub const Machine = machine_packet.Machine;
 pub const machine_size = machine_packet.machine_size;
+pub const machine_model_size_max = machine_packet.model_size_max;
 pub const Network = network_packet.Network;
 pub const NetworkCard = network_packet.Card;
 pub const Duplex = network_packet.Duplex;

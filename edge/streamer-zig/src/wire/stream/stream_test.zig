@@ -166,8 +166,9 @@ fn expectOptional(expected: ?std.json.Value, actual: anytype) !void {
 
 /// Bytes that are text in the vectors, and not hex.
 fn textOf(comptime Fields: type, comptime name: []const u8, value: anytype) ?[]const u8 {
-    if (Fields == stream.Machine and comptime std.mem.eql(u8, name, "driver"))
-        return std.mem.trimEnd(u8, value, "\x00");
+    const is_of_machine = comptime std.mem.eql(u8, name, "driver") or
+        std.mem.eql(u8, name, "model");
+    if (Fields == stream.Machine and is_of_machine) return std.mem.trimEnd(u8, value, "\x00");
     if (Fields != stream.Ready) return null;
     if (comptime std.mem.eql(u8, name, "code")) return std.mem.trimEnd(u8, value, "\x00");
     return if (comptime std.mem.eql(u8, name, "sentence")) value.* else null;
