@@ -11,11 +11,12 @@ import { randomNumbers } from './random-numbers.ts'
 /** Sets of boots with known causes or none, for the tests and the benchmark of what finds causes. */
 
 export const noises = ['lognormal', 'heavy tails', 'stragglers'] as const
-export const drifts = ['none', 'trend', 'daily', 'days', 'storms'] as const
+export const drifts = ['none', 'trend', 'daily', 'days', 'storms', 'office'] as const
 
 export interface SetOptions {
   seed: number
-  noise: (typeof noises)[number]
+  /** `office`: as the demo's history has them. */
+  noise: (typeof noises)[number] | 'office'
   drift: (typeof drifts)[number]
   /** Standard deviation of the logarithm of the devices' own speeds. */
   deviceSpread: number
@@ -43,6 +44,14 @@ const causeUntil = 700
 const clearBefore = 10
 const clearAfter = 100
 const minuteMs = 60_000
+/** Of the demo's history (edge/streamer-zig/src/simulator/history.zig): 85 to 130 % of an ordinary boot. */
+const officeFrom = 0.85
+const officeUntil = 1.3
+/** Boots of a day; the first ones read what nobody has read since the night, from disks. */
+const officeBoots = 100
+const coldBoots = 15
+/** As much longer a cold boot takes (scripts/bench/state/explore.mjs). */
+const coldLonger = 1.6
 
 interface Draws {
   uniform(): number
@@ -65,6 +74,7 @@ function noiseOf(noise: SetOptions['noise'], { normal, uniform }: Draws): number
     const square = normal() ** 2 + normal() ** 2 + normal() ** 2
     return (noiseSpread * normal()) / Math.sqrt(square / 3) / Math.sqrt(3)
   }
+  if (noise === 'office') return Math.log(officeFrom + (officeUntil - officeFrom) * uniform())
   const straggles = noise === 'stragglers' && uniform() < 0.05
   return noiseSpread * normal() + (straggles ? Math.log(1.5 + 2.5 * uniform()) : 0)
 }
@@ -75,7 +85,19 @@ function driftAt(drift: SetOptions['drift'], index: number, dayEffects: number[]
   if (drift === 'daily') return 0.02 * Math.sin((2 * Math.PI * index) / 100)
   if (drift === 'days') return 0.02 * (dayEffects[Math.floor(index / 50)] ?? 0)
   if (drift === 'storms') return index % 100 < 20 ? 0.15 : 0
+  if (drift === 'office') return officeAt(index, dayEffects)
   return 0
+}
+
+/**
+ * A working day: cold boots in the morning, each of which warms the edge for the others, a network that is busier at
+ * noon, and days that differ.
+ */
+function officeAt(index: number, dayEffects: number[]): number {
+  const ofDay = index % officeBoots
+  const day = dayEffects[Math.floor(index / officeBoots)] ?? 0
+  const cold = ofDay < coldBoots ? Math.log(coldLonger) * (1 - ofDay / coldBoots) : 0
+  return cold + 0.02 * Math.sin((Math.PI * ofDay) / officeBoots) + 0.01 * day
 }
 
 /** New values come at random, as in an installation that is kept up to date: about eight in a set. */
