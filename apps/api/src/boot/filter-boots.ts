@@ -4,7 +4,7 @@ import { visibleDevices } from '../access/visible.ts'
 import { escapeLike } from '../context/keyset.ts'
 import { ownRow, type ServiceContext } from '../context/service-context.ts'
 import { AppError } from '../errors/app-error.ts'
-import { memoryRange } from '../rules/memory-size.ts'
+import { memoryRange } from '../rules/device/memory-size.ts'
 import type { bootFilterInput } from './schema.ts'
 
 /** The filters of every list of boots, as a condition on rows that have no relations. */

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { bootFilterInput } from '../boot/schema.ts'
-import { memoryGibOf } from '../rules/memory-size.ts'
+import { memoryGibOf } from '../rules/device/memory-size.ts'
 import type { SampledBoot } from './read-sample.ts'
 
 type FilterName = keyof z.output<typeof bootFilterInput>
