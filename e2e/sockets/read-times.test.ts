@@ -76,7 +76,13 @@ test('edge and device report where the time of the reads went in each phase, and
     expect(whole[name]?.sumUs ?? 0).toBe(part(name).reduce((sum, one) => sum + (one?.sumUs ?? 0), 0))
   }
   expect(whole.bytes).toBe((firstReads + systemReads) * size)
-  expect(boot.machine).toEqual({ processors: 4, memoryMib: 8192, driver: 'bootfarm-sim', linkMbit: 1000 })
+  expect(boot.machine).toEqual({
+    processors: 4,
+    memoryMib: 8192,
+    model: 'Bootfarm simulated device',
+    driver: 'bootfarm-sim',
+    linkMbit: 1000,
+  })
   // The network's part of nearly every read: those of the last ones may not be told before the next phase begins.
   for (const [index, reads] of [firstReads, systemReads].entries()) {
     const { wire, fetch } = phases[index] ?? {}

@@ -162,6 +162,7 @@ pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device 
         .reads_max = reads_depth + ReadAhead.client_places,
         .writes_max = profile.writes_max,
         .codecs = StreamClient.codecs,
+        .rtt_probe_us = StreamClient.rtt_probe_us_default,
     });
     errdefer client.deinit(gpa);
     if (profile.read_ahead_bytes < ReadAhead.cache_size_min)
@@ -555,6 +556,9 @@ const simulated_machine: wire.stream.Machine = .{
     .model = wire.stream.Machine.paddedModel("Bootfarm simulated device"),
 };
 
+const simulated_card: wire.stream.NetworkCard =
+    .{ .duplex = .full, .mtu = 1500, .link_mbit = 1000 };
+
 fn beginStream(device: *Device, now_us: u64) void {
     assert(device.plan != null);
     const plan = &device.plan.?;
@@ -572,6 +576,7 @@ fn beginStream(device: *Device, now_us: u64) void {
         .edge = plan.stream,
         .device_key = if (device.profile.key) |*key| key.public_key else null,
         .machine = simulated_machine,
+        .card = simulated_card,
     });
 }
 
