@@ -48,8 +48,9 @@ test('“Add edge” shows a command whose token enrols an edge, and then shows 
       'off',
       ...portArguments(await edgePorts()),
     ])
-    await expect(dialog.getByText(/is online\.$/)).toBeVisible()
-    await dialog.getByRole('link').click()
+    const online = dialog.getByText(/is online\.$/)
+    await expect(online).toBeVisible()
+    await online.getByRole('link').click()
     await expect(page.getByRole('region', { name: 'Machine' })).toContainText(/processors/)
     expect(await seriousProblems(page)).toEqual([])
   } finally {

@@ -4,7 +4,7 @@ import type { DhcpOffer } from '@bootfarm/proto/uplink'
 import { Tenant } from '../lib/control-plane/tenant.ts'
 import { expect, test } from '../lib/lab/page-test.ts'
 import { seriousProblems } from './axe.ts'
-import { signInAs } from './demo-sign-in.ts'
+import { leaveSession, signInAs } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -121,14 +121,14 @@ test('a failed boot offers what its viewer may do about it at once', async ({ pa
   const rollBack = why.getByRole('button', { name: 'Roll back to version 1' })
   await expect(rollBack).toBeVisible()
 
-  await page.context().clearCookies()
+  await leaveSession(page)
   await signInAs(page, await tenant.member('viewer'))
   await page.goto(`/boots/${id}`)
   await expect(why.getByRole('link', { name: 'Open the edge' })).toBeVisible()
   await expect(page.getByRole('status').getByText('Live', { exact: true })).toBeVisible()
   await expect(page.getByRole('button', { name: /^(Roll back|Assign|Wake)/ })).toHaveCount(0)
 
-  await page.context().clearCookies()
+  await leaveSession(page)
   await signInAs(page, tenant.person)
   await page.goto(`/boots/${id}`)
   await rollBack.click()

@@ -64,6 +64,10 @@ const withoutGroup = (route: string) => route.replace(/\/\([^)]*\)/g, '') || '/'
 
 /** Pages that show some hostile text before they have loaded what they are about. */
 const textsOf: Record<string, string[]> = {
+  // A boot that does not exist: the link of one that does opens the boot's own page.
+  '/b/[linkId]': ['This organization has no boot'],
+  // What is shown there was written here.
+  '/help/[[...path]]': [],
   '/lab': [hostileTexts['an element']],
   '/lab/[experimentId]': [hostileTexts['an element']],
   // A driver's name has 16 bytes.
@@ -82,11 +86,13 @@ type Names = Record<string, string>
 
 /** Fills in a route's bracketed names with the planted objects. */
 const addressOf = (route: string, names: Names) =>
-  withoutGroup(route).replace(/\[(\w+)\]/g, (_, name: string) => {
-    const id = route.startsWith('/invitation/') ? names.invitation : names[name]
-    if (!id) throw new Error(`${route}: plantHostileTexts makes no ${name} yet; it has to be tried, too`)
-    return id
-  })
+  withoutGroup(route)
+    .replace(/\/\[\[\.\.\.\w+\]\]/, '')
+    .replace(/\[(\w+)\]/g, (_, name: string) => {
+      const id = route.startsWith('/invitation/') ? names.invitation : names[name]
+      if (!id) throw new Error(`${route}: plantHostileTexts makes no ${name} yet; it has to be tried, too`)
+      return id
+    })
 
 const wide = { width: 1280, height: 800 }
 const narrow = { width: 390, height: 844 }
@@ -187,7 +193,8 @@ async function plant(page: Page): Promise<Names> {
   await client.mutate('invitation.create', { email: invited, role: 'viewer', scope: {} })
   const invitation = path.basename(await mailedLink(invited, 'invitation'))
   const token = randomUUID()
-  return { ...planted, userId, token, invitation, findingId }
+  const linkId = token.replaceAll('-', '').slice(0, 12)
+  return { ...planted, userId, token, invitation, findingId, linkId }
 }
 
 test('hostile text is shown as text on every page, never runs, and never breaks a layout', async ({ page }) => {

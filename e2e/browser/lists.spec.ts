@@ -63,7 +63,7 @@ test('a date, a search and an edge filter the boots, and a reload keeps them', a
   await page.getByRole('searchbox', { name: 'Search name or MAC' }).fill('demo-03')
   // Typing counts after a pause: the edge chosen meanwhile would come first in the address.
   await expect(page).toHaveURL(/[?&]search=demo-03$/)
-  await page.getByRole('combobox', { name: 'Edge' }).selectOption({ index: 1 })
+  await page.getByRole('combobox', { name: 'Edge', exact: true }).selectOption({ index: 1 })
   await expect(page).toHaveURL(/^[^?]*\?origin=generated&search=demo-03&edge=[0-9a-f-]{36}$/)
   await expect(bootRows(page).filter({ hasNotText: 'demo-03' })).toHaveCount(0)
   await expect(bootRows(page).first()).toContainText('demo-03')

@@ -15,6 +15,7 @@ interface Page {
 /** Lists of one order, which is what they mean. */
 const ofOneOrder: Record<string, string> = {
   'edge.images': 'by id: nobody chose a name for them',
+  'experiment.trials': 'those that ended last first',
   'rollout.edges': 'the order of the rollout',
   'schedule.runDevices': 'the order of the run',
 }

@@ -29,7 +29,9 @@ export const auditExport = fileOperation({
   types: tableTypes,
   async open(context, { format, ...filter }) {
     const { actor } = context
-    const pages = pagesOf(context, (db, cursor) => listAudit({ db, actor }, { ...filter, cursor, limit: rowsPerRead }))
+    const pages = await pagesOf(context, (db, cursor) =>
+      listAudit({ db, actor }, { ...filter, cursor, limit: rowsPerRead }),
+    )
     const lines = format === 'csv' ? csvLines([...columns], pages, cellsOf) : jsonLines(pages)
     return tableFile(context, { noun: 'audit', format }, lines)
   },

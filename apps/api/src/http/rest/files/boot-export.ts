@@ -36,7 +36,7 @@ export const bootExport = fileOperation({
   types: tableTypes,
   async open(context, { format, ...filter }) {
     const { actor, clock } = context
-    const pages = pagesOf(context, (db, cursor) =>
+    const pages = await pagesOf(context, (db, cursor) =>
       listBoots({ db, clock, actor }, { ...filter, cursor, limit: rowsPerRead }),
     )
     const lines =

@@ -18,16 +18,16 @@ export const deviceExport = fileOperation({
     const { clock, actor } = context
     const read = { ...filter, limit: rowsPerRead }
     if (format === 'jsonl') {
-      const pages = pagesOf(context, (db, cursor) => listDevices({ db, clock, actor }, { ...read, cursor }))
+      const pages = await pagesOf(context, (db, cursor) => listDevices({ db, clock, actor }, { ...read, cursor }))
       return tableFile(context, { noun: 'devices', format }, jsonLines(pages))
     }
     // The heading names every personality variable, so the devices are read twice. One that is new in between has no
     // column.
-    const variables = pagesOf(context, (db, cursor) => personalityNames({ db, actor }, { ...read, cursor }))
+    const variables = await pagesOf(context, (db, cursor) => personalityNames({ db, actor }, { ...read, cursor }))
     const names = new Set<string>()
     for await (const some of variables) for (const name of some.flat()) names.add(name)
     const columns = [...names].sort()
-    const pages = pagesOf(context, (db, cursor) => exportPage({ db, actor }, { ...read, cursor }))
+    const pages = await pagesOf(context, (db, cursor) => exportPage({ db, actor }, { ...read, cursor }))
     const lines = csvLines(deviceHeading(columns), pages, (device) => deviceCells(device, columns))
     return tableFile(context, { noun: 'devices', format }, lines)
   },

@@ -15,7 +15,7 @@ export const experimentExport = fileOperation({
   input: z.object({ experimentId: uuid, ...tableFormat }),
   types: tableTypes,
   async open(context, { format, experimentId }) {
-    const pages = pagesOf(context, (db, cursor) =>
+    const pages = await pagesOf(context, (db, cursor) =>
       listTrials({ db, actor: context.actor }, { experimentId, cursor, limit: rowsPerRead }),
     )
     const lines =

@@ -31,7 +31,7 @@ export const networkExport = fileOperation({
   types: tableTypes,
   async open(context, { format, ...asked }) {
     const { actor, clock } = context
-    const pages = pagesOf(context, async (db) => {
+    const pages = await pagesOf(context, async (db) => {
       const { paths } = await getNetworkReport({ db, actor, clock }, asked)
       return { items: paths, nextCursor: null }
     })

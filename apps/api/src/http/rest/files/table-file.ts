@@ -35,16 +35,31 @@ export function tableFile(
   return { name: `${noun}-${day}.${format}`, type: typeOf[format], body: Readable.from(lines) }
 }
 
-/** Each page takes a turn of its reader's account; none is held while the file is sent. */
-export async function* pagesOf<Row>({ db, actor, takeTurn }: FileContext, read: ReadPage<Row>): AsyncGenerator<Row[]> {
-  let cursor: string | null = null
-  do {
-    const endTurn = await takeTurn()
-    const reading: Promise<Page<Row>> = inOrganization(db, actor.organizationId, (tenant) => read(tenant, cursor))
-    const page = await reading.finally(endTurn)
+/**
+ * Each page takes a turn of its reader's account; none is held while the file is sent. The first one is read at once:
+ * what is wrong with the request is an answer, and not a file that ends early.
+ */
+export async function pagesOf<Row>(context: FileContext, read: ReadPage<Row>): Promise<AsyncGenerator<Row[]>> {
+  const first = await readPage(context, read, null)
+  return pagesFrom(context, read, first)
+}
+
+async function* pagesFrom<Row>(context: FileContext, read: ReadPage<Row>, first: Page<Row>): AsyncGenerator<Row[]> {
+  let page = first
+  yield page.items
+  while (page.nextCursor !== null) {
+    page = await readPage(context, read, page.nextCursor)
     yield page.items
-    cursor = page.nextCursor
-  } while (cursor !== null)
+  }
+}
+
+async function readPage<Row>(
+  { db, actor, takeTurn }: FileContext,
+  read: ReadPage<Row>,
+  cursor: string | null,
+): Promise<Page<Row>> {
+  const endTurn = await takeTurn()
+  return inOrganization(db, actor.organizationId, (tenant) => read(tenant, cursor)).finally(endTurn)
 }
 
 export async function* jsonLines<Row>(pages: AsyncGenerator<Row[]>): AsyncGenerator<string> {

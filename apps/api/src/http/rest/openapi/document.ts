@@ -93,7 +93,8 @@ function operationObject(operation: Operation, schemas: NamedSchemas): Json {
 /** A file's content has no schema: its media type says what it is. */
 function fileObject(file: DescribedFile): Json {
   const { id, summary, description, policy, types } = file
-  const problems = [...anyOperation, ...(file.pathNames.length > 0 ? (['not_found'] as const) : [])]
+  const namesObject = file.pathNames.length > 0 || typeof policy.place === 'object'
+  const problems = [...anyOperation, ...(namesObject ? (['not_found'] as const) : [])]
   return {
     operationId: id,
     tags: [tagOf(file)],
