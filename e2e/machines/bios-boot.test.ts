@@ -67,7 +67,7 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
     expect(network?.toDevice?.lost).toBeLessThan(0.01 * (network?.toDevice?.packets ?? 0))
     expect(network?.fromDevice?.packets).toBeGreaterThan(20)
     expect(network?.fromDevice?.lost).toBe(0)
-    expect(network?.rtt?.count).toBeGreaterThan(10)
+    expect(network?.rtt?.count).toBeGreaterThanOrEqual(3)
     for (const phase of report.phases.slice(0, -1)) expect(phase.durationUs, phase.name).toBeDefined()
 
     expect(machine.output).toMatch(/write cache in RAM is 8\d % full \((19|2\d) of 24 MiB\); at 100 % writes fail/)
