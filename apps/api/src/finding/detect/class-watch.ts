@@ -1,6 +1,6 @@
 import { failingEvidence, scoreAmong, slowerLimit } from './evidence.ts'
 import { type DevicePace, expectedDistance, type PaceSpread, paceWith, settledBoots } from './pace.ts'
-import { driftOf, largestShift, spreadOf } from './spread.ts'
+import { driftOf, spreadOf } from './spread.ts'
 
 /**
  * Watches the boots of one class (devices of the same kind, at one site, that boot the same vDisk) for a value of a
@@ -119,8 +119,6 @@ const shares = {
   namedFailing: { trials: 10, share: 0.03 },
   segmentFailing: { trials: 100, share: 0.02 },
 }
-/** Without boots to compare with, a shift has to be so many times as large as any that the class has had by itself. */
-const timesOwnShift = 1.25
 /** A shift that is no larger is none, in 1/10,000. */
 const toleranceMin = 10
 const driftTolerance = 1.5
@@ -261,7 +259,7 @@ const alsoChangedMax = 4
 function findAlarm(state: ClassState, hasFailed: boolean): Alarm | null {
   const candidates = state.trials
     .filter(({ deviceIds }) => deviceIds.length >= Math.min(devicesMin, state.deviceIds.length))
-    .flatMap((trial) => (hasFailed ? [...slowerOf(state, trial), ...failingOf(trial)] : slowerOf(state, trial)))
+    .flatMap((trial) => (hasFailed ? [...slowerOf(trial), ...failingOf(trial)] : slowerOf(trial)))
   const first = candidates.find(({ isEnough }) => isEnough)
   if (!first) return null
   const same = candidates.filter(({ kind }) => kind === first.kind)
@@ -285,26 +283,12 @@ function findAlarm(state: ClassState, hasFailed: boolean): Alarm | null {
 }
 
 /** None if the other boots of the trial's time show half as much: then it is something that they have in common. */
-function slowerOf(state: ClassState, trial: Trial): Candidate[] {
+function slowerOf(trial: Trial): Candidate[] {
   const { slower, others, isKnown } = trial
   if (slower.count < bootsMin || slower.sum <= 0) return []
   if (others.count >= bootsMin && others.sum / others.count > slower.sum / slower.count / 2) return []
   const evidence = slower.sum ** 2 / slower.count / 2
-  const isEnough = slower.sum >= slowerNeeded(isKnown) && isNoDrift(state, trial)
-  return [{ trial, kind: 'slower', evidence, isEnough }]
-}
-
-/**
- * A change that all devices get at once leaves no boots of its time to compare with, and what all boots have in common
- * may change just then. Then it is compared with the class's own past: as many boots in a row, wherever they were
- * slowest.
- */
-function isNoDrift(state: ClassState, { slower, others }: Trial): boolean {
-  if (others.count >= bootsMin) return true
-  const times = timesBefore(state)
-  // All scored boots of the trial but the last one have been learned.
-  const before = times.slice(0, Math.max(0, times.length - slower.count - others.count + 1))
-  return slower.sum / slower.count >= timesOwnShift * largestShift(before, slower.count)
+  return [{ trial, kind: 'slower', evidence, isEnough: slower.sum >= slowerNeeded(isKnown) }]
 }
 
 function failingOf(trial: Trial): Candidate[] {

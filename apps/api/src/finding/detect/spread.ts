@@ -44,20 +44,6 @@ export function driftOf(times: readonly number[], { center, spread }: Spread): n
   return spread * Math.sqrt(Math.max(0, varianceOf(means) - byChance))
 }
 
-/** The largest mean of so many consecutive times, in spreads from the median; 0 while there are too few. */
-export function largestShift(times: readonly number[], count: number): number {
-  if (times.length < count || count === 0) return 0
-  const { center, spread } = spreadOf(times)
-  const clipped = times.map((time) => Math.max(-clippedSpreads, Math.min(clippedSpreads, (time - center) / spread)))
-  let sum = clipped.slice(0, count).reduce((total, value) => total + value, 0)
-  let largest = sum
-  for (let end = count; end < clipped.length; end += 1) {
-    sum += (clipped[end] ?? 0) - (clipped[end - count] ?? 0)
-    largest = Math.max(largest, sum)
-  }
-  return Math.max(0, largest / count)
-}
-
 function meanOf(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length
 }
