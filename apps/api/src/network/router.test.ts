@@ -105,6 +105,12 @@ test('the period and the site bound the boots', async () => {
   for (const input of wrong) expect(await site().tryQuery('network.report', input)).toMatchObject({ code: 'invalid' })
 })
 
+test('a period that ends before it begins is refused before a file begins', async () => {
+  const at = new Date(now()).toISOString()
+  const address = `${site().api.url}/api/v1/network-exports?since=${at}&until=${at}`
+  expect((await fetch(address, { headers: { cookie: site().cookie } })).status).toBe(400)
+})
+
 test('the file has a line for each path, and is read by spreadsheets without running anything', async () => {
   const [mac = ''] = site().tenant.macs
   await site().report(measured(mac, { machine: { ...machine, driver: '=cmd()' } }))
