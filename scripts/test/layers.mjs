@@ -41,7 +41,7 @@ import {
   yielding,
 } from './runners.mjs'
 import { oneCheck, Tally } from './tally.mjs'
-import { zigTrack } from './zig-track.mjs'
+import { testLightModules, zigTrack } from './zig-track.mjs'
 
 /**
  * Runs every layer, quick ones first; returns the exit code. `only` are layer names, or empty for all; long layers run
@@ -112,17 +112,18 @@ async function testProduct(layer, { zig, scratch, tally, record, isLong }) {
   const webBuilt = buildWeb(layer, generated)
   const services = webBuilt.then(() => testServices(layer, scratch, generated))
   await Promise.all([edgeBuilt, webBuilt])
-  const computing = Promise.all([
-    zigTrack(layer, zig),
-    services.then(() => layer('typecheck', 80, () => turboCheck('typecheck', idling))),
-  ])
   await Promise.all([
     timed(layer, { scratch, env, tally }),
     browser(layer, { scratch, tally }),
     services.then(() => load(layer, { scratch, env })),
+    testLightModules(layer, zig),
   ])
-  await machines(layer, { scratch, machineEnv, machineProduct })
-  await computing
+  await Promise.all([
+    machines(layer, { scratch, machineEnv }),
+    zigTrack(layer, zig),
+    layer('typecheck', 80, () => turboCheck('typecheck', idling)),
+  ])
+  await layer('machine-boot', 100, () => machineProduct('machine-boot'))
   await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
 }
 
@@ -283,9 +284,8 @@ async function timed(layer, { scratch, env, tally }) {
  * Emulated machines need a processor each: beside other layers with clocks, each of three runs failed once, at another
  * clock each time. What only computes takes the processor that they leave.
  */
-async function machines(layer, { scratch, machineEnv, machineProduct }) {
-  await layer('machines', 500, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
-  await layer('machine-boot', 100, () => machineProduct('machine-boot'))
+function machines(layer, { scratch, machineEnv }) {
+  return layer('machines', 500, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
 }
 
 const sideBySide = ['--fileParallelism', '--maxWorkers=2']

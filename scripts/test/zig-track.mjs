@@ -40,9 +40,12 @@ const seed = ['--', '--seed', '1']
 const quick = 'debug'
 const long = 'safe'
 
-/** Two at a time, because most of it keeps one processor busy. */
+/**
+ * All that only computes, two at a time, because most of it keeps one processor busy. Its place is beside emulated
+ * machines, which leave one: next to the other layers it would take from them.
+ */
 export async function zigTrack(layer, zig) {
-  await Promise.all([testModules(layer, zig), simulate(layer, zig)])
+  await Promise.all([testHeavyModules(layer, zig), simulate(layer, zig)])
 }
 
 const buildBy =
@@ -50,20 +53,23 @@ const buildBy =
   (run, step, mode, ...args) =>
     run(zig, ['build', zigJobs, step, `-Dtest-optimize=${mode}`, ...args], { cwd: edgeSource })
 
-async function testModules(layer, zig) {
-  const build = buildBy(zig)
-  const zigTests = async (run, step, mode) => {
-    const { code, output } = await build(run, step, mode, '--summary', 'all', ...zigTestLimit)
-    return { output, ...zigCounts(output, code) }
-  }
-  // Some of these have clocks.
-  await layer('zig-test', 150, () => zigTests(patient, 'test-light', quick))
-  await layer('zig-test-heavy', 220, () => zigTests(idling, 'test-heavy', long))
+async function zigTests(zig, run, step, mode) {
+  const { code, output } = await buildBy(zig)(run, step, mode, '--summary', 'all', ...zigTestLimit)
+  return { output, ...zigCounts(output, code) }
+}
+
+/** Some of these have clocks. */
+export function testLightModules(layer, zig) {
+  return layer('zig-test', 150, () => zigTests(zig, patient, 'test-light', quick))
+}
+
+async function testHeavyModules(layer, zig) {
+  await layer('zig-test-heavy', 220, () => zigTests(zig, idling, 'test-heavy', long))
   await layer('zig-arm64', 40, async () => {
-    const { code, output } = await build(idling, 'check-programs', quick, '-Darch=aarch64')
+    const { code, output } = await buildBy(zig)(idling, 'check-programs', quick, '-Darch=aarch64')
     return { output, ...oneCheck(code === 0) }
   })
-  await layer.long('zig-test-safe', 300, () => zigTests(patient, 'test', long))
+  await layer.long('zig-test-safe', 300, () => zigTests(zig, patient, 'test', long))
   await layer.long('mutation', 400, checkMutation)
 }
 
