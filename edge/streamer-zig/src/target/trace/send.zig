@@ -11,18 +11,28 @@ const assert = std.debug.assert;
 const answer_timeout_s = 10;
 /// Also while another process takes over the stream.
 const attempts_max = 3;
-/// The first part is due while the disk is being connected, when nobody may listen yet.
-const first_attempts_max = 20;
+/// The first part is due while the disk is being connected, when nobody may listen yet; a small
+/// system is ready half a second later, and then it is too late. 20 seconds.
+const first_attempts_max = 400;
+const first_pause: linux.timespec = .{ .sec = 0, .nsec = 50 * std.time.ns_per_ms };
 /// A part of another account takes a moment.
 const busy_max = 30;
 /// In front of each account.
 const magic_size = 8;
-const pause: linux.timespec = .{ .sec = 1, .nsec = 0 };
+const Patience = struct {
+    attempts_max: u32 = attempts_max,
+    busy_max: u32 = busy_max,
+    pause: linux.timespec = .{ .sec = 1, .nsec = 0 },
+};
 
 /// Sends the magic in front as the first part, which tells the edge that the account will come.
 pub fn first(kind: stream.AccountKind, magic: []const u8) bool {
     assert(magic.len == magic_size);
-    return sendPart(kind, 0, false, magic, first_attempts_max);
+    return sendPart(kind, 0, false, magic, .{
+        .attempts_max = first_attempts_max,
+        .busy_max = first_attempts_max,
+        .pause = first_pause,
+    });
 }
 
 /// Sends what follows it. Returns whether the edge has all of it.
@@ -32,7 +42,7 @@ pub fn rest(kind: stream.AccountKind, bytes: []const u8) bool {
     while (at < bytes.len) : (number += 1) {
         const size = @min(bytes.len - at, stream.account_part_size_max);
         const is_last = at + size == bytes.len;
-        if (!sendPart(kind, number, is_last, bytes[at..][0..size], attempts_max)) return false;
+        if (!sendPart(kind, number, is_last, bytes[at..][0..size], .{})) return false;
         at += size;
     }
     return true;
@@ -43,7 +53,7 @@ fn sendPart(
     number: u16,
     is_last: bool,
     bytes: []const u8,
-    limit: u32,
+    patience: Patience,
 ) bool {
     var request: [64 + stream.account_part_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&request);
@@ -53,8 +63,8 @@ fn sendPart(
     writer.writeAll(bytes) catch unreachable;
     var attempts: u32 = 0;
     var busy: u32 = 0;
-    while (attempts < limit and busy < busy_max) {
-        if (attempts + busy > 0) _ = linux.nanosleep(&pause, null);
+    while (attempts < patience.attempts_max and busy < patience.busy_max) {
+        if (attempts + busy > 0) _ = linux.nanosleep(&patience.pause, null);
         var answer: [control.message_size_max]u8 = undefined;
         const said = control.ask(writer.buffered(), answer_timeout_s, &answer) catch "";
         if (std.mem.eql(u8, said, control.done)) return true;
