@@ -19,7 +19,7 @@ export interface SharingFit {
   residual: number
 }
 
-/** Found by `npm run bench -- prediction` for simulated devices, and wide: a site's own storms replace them. */
+/** Assumed, and wide: a site's own storms replace them. `npm run bench -- prediction` tells how well they do. */
 const assumed: SharingFit = {
   reach: 0.93,
   reachSpread: 0.04,
