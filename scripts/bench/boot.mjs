@@ -1,16 +1,12 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
-import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
-import { Segment } from '../lib/lab/segment.mjs'
-import { ensureKernel, findKernel } from '../lib/machines/kernel.mjs'
-import { ensureSystemRoot } from '../lib/machines/system-root.mjs'
+import { findKernel } from '../lib/machines/kernel.mjs'
 import { say, step } from '../lib/progress.mjs'
-import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
-import { buildEdge, ensureZig } from '../lib/toolchain.mjs'
+import { machinePackages } from '../lib/system-packages.mjs'
 import { bootOnce } from './boot/boot-once.mjs'
 import { startEdge, startReference } from './boot/chains.mjs'
 import { makeBusyboxDisk, makeInitramfs, makeReferenceInitramfs, makeSystemDisk } from './boot/guests.mjs'
+import { onSegment, requireMachines } from './boot/machines.mjs'
 import { asMarkdown } from './boot/table.mjs'
 import { keepResult } from './results.mjs'
 
@@ -25,19 +21,8 @@ const packages = [
  * @param {{ rounds: number, write: boolean, only: string }} options
  */
 export async function benchBoot({ rounds, write, only }) {
-  if (process.getuid() !== 0) throw new UserError('this benchmark makes network namespaces and so needs root.')
-  await requirePackages('npm run bench -- boot', packages)
-  await buildEdge(await ensureZig())
-  const kernelMissing = await ensureKernel('virtual')
-  if (kernelMissing) throw new UserError(`there is no kernel to boot: ${kernelMissing}.`)
-  const root = await ensureSystemRoot()
-  if ('missing' in root) throw new UserError(`there is no Debian to boot: ${root.missing}.`)
-
-  const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-bench-'))
-  // dnsmasq reads boot programs as its own user.
-  chmodSync(scratch, 0o755)
-  const segment = new Segment('bench', { machines: 1 })
-  try {
+  const root = await requireMachines('boot', packages)
+  await onSegment(async ({ scratch, segment }) => {
     const allCases = await step('Making disks and initramfs', () => makeCases(scratch, root, segment.edgeIp))
     const cases = allCases.filter(({ name }) => name.includes(only))
     if (cases.length === 0)
@@ -58,10 +43,7 @@ export async function benchBoot({ rounds, write, only }) {
     const result = { date: new Date().toISOString(), rounds, processors: os.cpus().length, loadBefore, boots }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
     if (write) keepResult('boot-times', result, asMarkdown(result))
-  } finally {
-    segment.remove()
-    rmSync(scratch, { recursive: true, force: true })
-  }
+  })
 }
 
 /** All contenders of a case have the same guest, kernel and disk; each has its own initramfs. */

@@ -1,16 +1,11 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
-import path from 'node:path'
-import { UserError } from '../lib/fail.mjs'
-import { Segment } from '../lib/lab/segment.mjs'
-import { ensureKernel, findKernel } from '../lib/machines/kernel.mjs'
-import { ensureSystemRoot } from '../lib/machines/system-root.mjs'
+import { findKernel } from '../lib/machines/kernel.mjs'
 import { say } from '../lib/progress.mjs'
-import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
-import { buildEdge, ensureZig } from '../lib/toolchain.mjs'
+import { machinePackages } from '../lib/system-packages.mjs'
 import { bootOnce } from './boot/boot-once.mjs'
 import { startEdge } from './boot/chains.mjs'
 import { makeInitramfs, makeSystemDisk } from './boot/guests.mjs'
+import { onSegment, requireMachines } from './boot/machines.mjs'
 import { keepResult } from './results.mjs'
 import { medianWithInterval } from './watched/interval.mjs'
 
@@ -23,19 +18,8 @@ const goal = 0.02
  * @param {{ rounds: number, write: boolean }} options
  */
 export async function benchWatched({ rounds, write }) {
-  if (process.getuid() !== 0) throw new UserError('this benchmark makes network namespaces and so needs root.')
-  await requirePackages('npm run bench -- watched', machinePackages)
-  await buildEdge(await ensureZig())
-  const kernelMissing = await ensureKernel('virtual')
-  if (kernelMissing) throw new UserError(`there is no kernel to boot: ${kernelMissing}.`)
-  const root = await ensureSystemRoot()
-  if ('missing' in root) throw new UserError(`there is no Debian to boot: ${root.missing}.`)
-
-  const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-bench-'))
-  // dnsmasq reads boot programs as its own user.
-  chmodSync(scratch, 0o755)
-  const segment = new Segment('bench', { machines: 1 })
-  try {
+  const root = await requireMachines('watched', machinePackages)
+  await onSegment(async ({ scratch, segment }) => {
     const initrd = makeInitramfs(scratch, findKernel('virtual'))
     const served = { disk: makeSystemDisk(scratch, root), vmlinuz: root.vmlinuz, initrd }
     const loads = [os.loadavg()[0]]
@@ -58,10 +42,7 @@ export async function benchWatched({ rounds, write }) {
     const result = { date: new Date().toISOString(), rounds, machine, pairs }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
     if (write) keepResult('watched', result, asMarkdown(result))
-  } finally {
-    segment.remove()
-    rmSync(scratch, { recursive: true, force: true })
-  }
+  })
 }
 
 const measures = {

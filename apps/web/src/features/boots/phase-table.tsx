@@ -59,8 +59,8 @@ function columnsOf(running: boolean, totalUs: number): Column<BootPhaseView>[] {
     },
     { title: 'Retries', align: 'right', cell: (phase) => counted(phase.retries) },
     {
-      title: 'Lost packets',
-      meaning: 'Fragments that did not arrive and were requested again',
+      title: 'Requested again',
+      meaning: 'Fragments that had not arrived when their read was sent again: lost, or only late',
       align: 'right',
       cell: (phase) => counted(phase.missingFragments),
     },
